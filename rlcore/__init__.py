@@ -26,9 +26,33 @@ if TYPE_CHECKING:
     from rlcore_plugin_presets.algorithms import DiscreteSAC as DiscreteSAC
     from rlcore_plugin_presets.algorithms import RecurrentPPO as RecurrentPPO
     from rlcore_plugin_presets.algorithms import preset as preset
+    from rlcore_plugin_torchrl.hooks.batch_sub_sampler import BatchSubSampler as BatchSubSampler
+    from rlcore_plugin_torchrl.hooks.clear_cuda_cache import ClearCudaCache as ClearCudaCache
+    from rlcore_plugin_torchrl.hooks.count_frames import CountFramesLog as CountFramesLog
+    from rlcore_plugin_torchrl.hooks.early_stopping import EarlyStopping as EarlyStopping
+    from rlcore_plugin_torchrl.hooks.log_scalar import LogReward as LogReward
+    from rlcore_plugin_torchrl.hooks.log_scalar import LogScalar as LogScalar
+    from rlcore_plugin_torchrl.hooks.lr_scheduler import LRSchedulerHook as LRSchedulerHook
+    from rlcore_plugin_torchrl.hooks.mask_batch import mask_batch as mask_batch
+    from rlcore_plugin_torchrl.hooks.optimization_stepper import (
+        DefaultOptimizationStepper as DefaultOptimizationStepper,
+    )
+    from rlcore_plugin_torchrl.hooks.optimization_stepper import OptimizationStepper as OptimizationStepper
+    from rlcore_plugin_torchrl.hooks.replay_buffer import ReplayBufferTrainer as ReplayBufferTrainer
+    from rlcore_plugin_torchrl.hooks.reward_normalizer import RewardNormalizer as RewardNormalizer
+    from rlcore_plugin_torchrl.hooks.select_keys import SelectKeys as SelectKeys
+    from rlcore_plugin_torchrl.hooks.timing import LogTiming as LogTiming
+    from rlcore_plugin_torchrl.hooks.update_weights import UpdateWeights as UpdateWeights
+    from rlcore_plugin_torchrl.hooks.utd_ratio import UTDRHook as UTDRHook
+    from rlcore_plugin_torchrl.hooks.validation_reward import LogValidationReward as LogValidationReward
+    from rlcore_plugin_torchrl.hooks.validation_reward import Recorder as Recorder
+    from rlcore_plugin_torchrl.hooks.value_estimator import ValueEstimatorHook as ValueEstimatorHook
 
     from rlcore.buffers.minibatch import Minibatch as Minibatch
     from rlcore.config.sections import load_config as load_config
+    from rlcore.core_hooks.base import TrainerHookBase as TrainerHookBase
+    from rlcore.core_hooks.optimizer import OptimizerHook as OptimizerHook
+    from rlcore.core_hooks.target_net_updater import TargetNetUpdaterHook as TargetNetUpdaterHook
     from rlcore.envs.checks import check_env_specs as check_env_specs
     from rlcore.envs.exploration import ExplorationType as ExplorationType
     from rlcore.envs.exploration import exploration_type as exploration_type
@@ -49,28 +73,6 @@ if TYPE_CHECKING:
     from rlcore.scripts.factory import Factory as Factory
     from rlcore.scripts.rotation import CheckpointRotation as CheckpointRotation
     from rlcore.scripts.trainer import Trainer as Trainer
-    from rlcore.stock.base import TrainerHookBase as TrainerHookBase
-    from rlcore.stock.batch_sub_sampler import BatchSubSampler as BatchSubSampler
-    from rlcore.stock.clear_cuda_cache import ClearCudaCache as ClearCudaCache
-    from rlcore.stock.count_frames import CountFramesLog as CountFramesLog
-    from rlcore.stock.early_stopping import EarlyStopping as EarlyStopping
-    from rlcore.stock.log_scalar import LogReward as LogReward
-    from rlcore.stock.log_scalar import LogScalar as LogScalar
-    from rlcore.stock.lr_scheduler import LRSchedulerHook as LRSchedulerHook
-    from rlcore.stock.mask_batch import mask_batch as mask_batch
-    from rlcore.stock.optimization_stepper import DefaultOptimizationStepper as DefaultOptimizationStepper
-    from rlcore.stock.optimization_stepper import OptimizationStepper as OptimizationStepper
-    from rlcore.stock.optimizer import OptimizerHook as OptimizerHook
-    from rlcore.stock.replay_buffer import ReplayBufferTrainer as ReplayBufferTrainer
-    from rlcore.stock.reward_normalizer import RewardNormalizer as RewardNormalizer
-    from rlcore.stock.select_keys import SelectKeys as SelectKeys
-    from rlcore.stock.target_net_updater import TargetNetUpdaterHook as TargetNetUpdaterHook
-    from rlcore.stock.timing import LogTiming as LogTiming
-    from rlcore.stock.update_weights import UpdateWeights as UpdateWeights
-    from rlcore.stock.utd_ratio import UTDRHook as UTDRHook
-    from rlcore.stock.validation_reward import LogValidationReward as LogValidationReward
-    from rlcore.stock.validation_reward import Recorder as Recorder
-    from rlcore.stock.value_estimator import ValueEstimatorHook as ValueEstimatorHook
     from rlcore.types import EnvSpec as EnvSpec
     from rlcore.types import Episode as Episode
     from rlcore.types import EvaluationResult as EvaluationResult
@@ -103,25 +105,9 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.scripts.factory": "Factory",
         "rlcore.scripts.rotation": "CheckpointRotation",
         "rlcore.scripts.trainer": "Trainer",
-        "rlcore.stock.base": "TrainerHookBase",
-        "rlcore.stock.batch_sub_sampler": "BatchSubSampler",
-        "rlcore.stock.clear_cuda_cache": "ClearCudaCache",
-        "rlcore.stock.count_frames": "CountFramesLog",
-        "rlcore.stock.early_stopping": "EarlyStopping",
-        "rlcore.stock.log_scalar": "LogReward LogScalar",
-        "rlcore.stock.lr_scheduler": "LRSchedulerHook",
-        "rlcore.stock.mask_batch": "mask_batch",
-        "rlcore.stock.optimization_stepper": "DefaultOptimizationStepper OptimizationStepper",
-        "rlcore.stock.optimizer": "OptimizerHook",
-        "rlcore.stock.replay_buffer": "ReplayBufferTrainer",
-        "rlcore.stock.reward_normalizer": "RewardNormalizer",
-        "rlcore.stock.select_keys": "SelectKeys",
-        "rlcore.stock.target_net_updater": "TargetNetUpdaterHook",
-        "rlcore.stock.timing": "LogTiming",
-        "rlcore.stock.update_weights": "UpdateWeights",
-        "rlcore.stock.utd_ratio": "UTDRHook",
-        "rlcore.stock.validation_reward": "LogValidationReward Recorder",
-        "rlcore.stock.value_estimator": "ValueEstimatorHook",
+        "rlcore.core_hooks.base": "TrainerHookBase",
+        "rlcore.core_hooks.optimizer": "OptimizerHook",
+        "rlcore.core_hooks.target_net_updater": "TargetNetUpdaterHook",
         "rlcore.types": "EnvSpec Episode EvaluationResult Step",
         "rlcore.types.context": "Context",
         "rlcore.types.progress": "Every Progress",

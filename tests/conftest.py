@@ -190,9 +190,10 @@ class Site:
         requires: Iterable[str] = ("rlcore>=0.1,<1",),
         entry_point: str | None = None,
         group: str = "rlcore",
+        attribute: str = "",
         summary: str = "",
     ) -> None:
-        """Install a distribution with one module and one entry point."""
+        """Install a distribution with one module and one entry point, for the module or an attribute of it."""
         (self.folder / f"{module}.py").write_text(textwrap.dedent(source))
         lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
         lines += [f"Requires-Dist: {requirement}" for requirement in requires]
@@ -201,7 +202,7 @@ class Site:
         info.mkdir()
         (info / "METADATA").write_text("\n".join(lines) + "\n")
         short = entry_point or name.removeprefix("rlcore-plugin-")
-        (info / "entry_points.txt").write_text(f"[{group}]\n{short} = {module}\n")
+        (info / "entry_points.txt").write_text(f"[{group}]\n{short} = {module}{attribute and f':{attribute}'}\n")
         importlib.invalidate_caches()
 
 

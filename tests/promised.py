@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from rlcore.core_hooks.base import TrainerHookBase
 from rlcore.hooks import points
-from rlcore.stock.base import TrainerHookBase
 from rlcore.training.loop import Loop
 from rlcore.types.trainer import RunMetrics, ScriptTrainer, Trainer, TrainerHooks
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from rlcore.collectors.policy_state import remembering as remembering
     from rlcore.collectors.stepping import Acting as Acting
     from rlcore.collectors.stepping import EnvStepper as EnvStepper
-    from rlcore.types.foreign import UpdatesModel as UpdatesModel
     from rlcore.types.foreign import UpdatesPolicyWeights as UpdatesPolicyWeights
     from rlcore.types.optional import WithPolicy as WithPolicy
 
@@ -27,7 +26,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.collectors.local": "LocalCollector",
         "rlcore.collectors.policy_state": "Remembering remembering",
         "rlcore.collectors.stepping": "Acting EnvStepper",
-        "rlcore.types.foreign": "UpdatesModel UpdatesPolicyWeights",
+        "rlcore.types.foreign": "UpdatesPolicyWeights",
         "rlcore.types.optional": "WithPolicy",
     },
 )

@@ -18,6 +18,7 @@ from rlcore.config.validation import checked
 from rlcore.errors import PluginError, UnnamedPluginError
 from rlcore.plugins.component import COMPONENT_SECTIONS
 from rlcore.plugins.host import PluginHost
+from rlcore.plugins.known import plugin_of
 from rlcore.plugins.registry import Provided
 
 # the key that all sections of a kind have besides those of their components
@@ -63,10 +64,9 @@ def _section(reading: Reading, section: str, table: Table, taken: set[str]) -> S
     try:
         provided = reading.host.find(kind, use)
     except PluginError as error:
-        plugin, _, short = use.rpartition(":")
         if isinstance(error, UnnamedPluginError):
             reading.unnamed.append(f"[{label}] use: {error}")
-        elif (plugin or short) not in reading.broken:
+        elif plugin_of(use) not in reading.broken:
             problems.append(f"[{label}] use: {error}")
             reading.unknown.append(use)
         return None

@@ -74,7 +74,7 @@ def _everything() -> PluginHost:
 
 def _component(provided: Provided, section: str, host: PluginHost, definitions: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a section that uses one component."""
-    component, plugin = provided.component, provided.owner.plugin
+    component, plugin = provided.component, provided.plugin
     schema = _keys(provided.schema(), f"{component.kind}.{plugin}.{component.name}", definitions)
     if section == "checkpoint":
         schema["properties"] |= _keys(CheckpointConfig, "core.checkpoint", definitions)["properties"]

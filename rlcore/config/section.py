@@ -38,7 +38,7 @@ class Section:
 
     def dump(self) -> dict[str, Any]:
         """Return the section as it can be written into a resolved config."""
-        use = f"{self.provided.owner.plugin}:{self.provided.component.name}"
+        use = self.provided.use
         common: dict[str, Any] = {"required": True} if self.required else {}
         common |= {} if self.leaf is None else {"leaf": self.leaf}
         common |= {AGENTS: list(self.agents)} if self.agents else {}

@@ -34,6 +34,7 @@ from rlcore.config.validation import check_section_names, checked, core_section
 from rlcore.errors import ConfigError, PluginError
 from rlcore.plugins.component import COMPONENT_SECTIONS
 from rlcore.plugins.host import PluginHost, loose_name
+from rlcore.plugins.known import plugin_of
 from rlcore.plugins.registry import Provided
 from rlcore.types.optional import Observer, offers
 from rlcore.types.optional_data import SpecGiver
@@ -313,8 +314,7 @@ def _load_plugins(raw: RawConfig, host: PluginHost, enable: list[str], problems:
             use = table.keys.get("use", default_use(section, raw.values))
             if not isinstance(use, str):
                 continue
-            plugin, _, name = use.rpartition(":")
-            owner = plugin or name
+            owner = plugin_of(use)
             if owner not in broken and owner not in host.loaded and host.is_installed(owner):
                 try:
                     host.load(owner)

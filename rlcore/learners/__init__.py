@@ -8,6 +8,8 @@ from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
     from rlcore.learners.adam import AdamState as AdamState
+    from rlcore.learners.clipped_step import ClippedStep as ClippedStep
+    from rlcore.learners.clipped_step import chosen_losses as chosen_losses
     from rlcore.learners.gradient_step import GradientStep as GradientStep
     from rlcore.learners.gradient_step import total_loss as total_loss
     from rlcore.learners.inputs import inputs_of as inputs_of
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from rlcore.learners.paces import takes_turns as takes_turns
     from rlcore.learners.schedules import Scheduled as Scheduled
     from rlcore.learners.schedules import ScheduledOfPart as ScheduledOfPart
+    from rlcore.learners.schedules import bind as bind
     from rlcore.learners.statistics import refuse_several as refuse_several
     from rlcore.learners.targets import TargetConfig as TargetConfig
     from rlcore.learners.targets import TargetUpdater as TargetUpdater
@@ -42,6 +45,7 @@ __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.learners.adam": "AdamState",
+        "rlcore.learners.clipped_step": "ClippedStep chosen_losses",
         "rlcore.learners.gradient_step": "GradientStep total_loss",
         "rlcore.learners.inputs": "inputs_of mean_of",
         "rlcore.learners.joint": "JointGradients rows_of",
@@ -49,7 +53,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.learners.noise": "holds",
         "rlcore.learners.optimizers": "OptimizerConfig parameters_of",
         "rlcore.learners.paces": "Due check_losses is_separable takes_turns",
-        "rlcore.learners.schedules": "Scheduled ScheduledOfPart",
+        "rlcore.learners.schedules": "Scheduled ScheduledOfPart bind",
         "rlcore.learners.statistics": "refuse_several",
         "rlcore.learners.targets": "TargetConfig TargetUpdater",
         "rlcore.learners.torch_private": "WatchedStep",

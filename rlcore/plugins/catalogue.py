@@ -18,12 +18,16 @@ class Published:
         lends: modules of its package by the names that they lend, by the package that lends them on.
         commands: that it adds to the command line, and what each does.
         for_tests: whether its components are for tests, and proposed to nobody who misspelled another.
+        of_core: whether configs name its components as those of the core: by their names alone, or as `core:NAME`.
+        adapts: packages of other libraries, of which it adapts the parts that scripts hand over.
     """
 
     components: Mapping[str, tuple[str, ...]]
     lends: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
     for_tests: bool = False
+    of_core: bool = False
+    adapts: tuple[str, ...] = ()
 
 
 # by the name of the plugin; its distribution is `rlcore-plugin-NAME`
@@ -160,8 +164,41 @@ PUBLISHED: Final = {
     ),
     "torch": Published({"checkpointer": ("torch",)}),
     "torchrl": Published(
-        {},
         {
+            "hook": (
+                "batch-sub-sampler",
+                "clear-cuda-cache",
+                "count-frames-log",
+                "early-stopping",
+                "log-scalar",
+                "log-timing",
+                "reward-normalizer",
+                "select-keys",
+                "update-weights",
+            )
+        },
+        {
+            "rlcore": {
+                "BatchSubSampler": "hooks.batch_sub_sampler",
+                "ClearCudaCache": "hooks.clear_cuda_cache",
+                "CountFramesLog": "hooks.count_frames",
+                "DefaultOptimizationStepper": "hooks.optimization_stepper",
+                "EarlyStopping": "hooks.early_stopping",
+                "LRSchedulerHook": "hooks.lr_scheduler",
+                "LogReward": "hooks.log_scalar",
+                "LogScalar": "hooks.log_scalar",
+                "LogTiming": "hooks.timing",
+                "LogValidationReward": "hooks.validation_reward",
+                "OptimizationStepper": "hooks.optimization_stepper",
+                "Recorder": "hooks.validation_reward",
+                "ReplayBufferTrainer": "hooks.replay_buffer",
+                "RewardNormalizer": "hooks.reward_normalizer",
+                "SelectKeys": "hooks.select_keys",
+                "UTDRHook": "hooks.utd_ratio",
+                "UpdateWeights": "hooks.update_weights",
+                "ValueEstimatorHook": "hooks.value_estimator",
+                "mask_batch": "hooks.mask_batch",
+            },
             "rlcore.algorithms": {
                 "OfflineToOnlineTrainer": "algorithms.offline_to_online",
                 "TD3OptimizationStepper": "algorithms.steppers",
@@ -190,6 +227,8 @@ PUBLISHED: Final = {
                 "transformed_env_constructor": "helpers.envs",
             },
         },
+        of_core=True,
+        adapts=("torchrl",),
     ),
     "torchsnapshot": Published({"checkpointer": ("torchsnapshot",)}),
     "transforms": Published(

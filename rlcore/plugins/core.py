@@ -7,16 +7,11 @@ from typing import Final
 from rlcore.hooks.specs import hookimpl
 from rlcore.plugins.component import Component
 
+_HOOKS = "rlcore.core_hooks"
 _OPTIMIZERS = "rlcore.learners.optimizers"
 # those of torch that work as they are, by their names there
 _TORCH_OPTIMIZERS = "rlcore.learners.torch_optimizers"
 _OF_TORCH: Final = ("Adadelta", "Adafactor", "Adagrad", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop")
-
-
-def _stock(name: str, module: str, config: str, summary: str) -> Component:
-    """Return the component of a hook object of `stock/`."""
-    place = f"rlcore.stock.{module}"
-    return Component("hook", name, f"{place}:from_config", f"{place}:{config}", summary)
 
 
 @hookimpl
@@ -54,24 +49,8 @@ def provide_components() -> list[Component]:
         ],
         Component("scheduler", "linear", "rlcore.learners.schedules:Linear", summary="linear in frames"),
         Component("scheduler", "cosine", "rlcore.learners.schedules:Cosine", summary="half a cosine in frames"),
-        Component("hook", "progress-bar", "rlcore.stock.progress_bar:ProgressBar", summary="a bar on the terminal"),
-        Component("hook", "console-table", "rlcore.stock.console_table:ConsoleTable", summary="a table of metrics"),
-        Component("hook", "health", "rlcore.stock.health:Health", summary="says in words what goes wrong in a run"),
-        Component("hook", "reward-clip", "rlcore.stock.reward_clip:RewardClip", summary="clips rewards of a batch"),
-        _stock("batch-sub-sampler", "batch_sub_sampler", "BatchSubSamplerConfig", "samples a part of each minibatch"),
-        _stock("clear-cuda-cache", "clear_cuda_cache", "ClearCudaCacheConfig", "gives memory of the CUDA cache back"),
-        _stock("count-frames-log", "count_frames", "CountFramesLogConfig", "logs the frames so far"),
-        _stock("early-stopping", "early_stopping", "EarlyStoppingConfig", "stops when a metric does not improve"),
-        _stock("log-scalar", "log_scalar", "LogScalarConfig", "logs a statistic of an entry of each batch"),
-        _stock("log-timing", "timing", "LogTimingConfig", "logs the time spent in each hook"),
-        _stock(
-            "reward-normalizer", "reward_normalizer", "RewardNormalizerConfig", "normalises the rewards of minibatches"
-        ),
-        _stock("select-keys", "select_keys", "SelectKeysConfig", "keeps some entries of a batch"),
-        _stock(
-            "update-weights",
-            "update_weights",
-            "UpdateWeightsConfig",
-            "sends weights to the collector within an iteration",
-        ),
+        Component("hook", "progress-bar", f"{_HOOKS}.progress_bar:ProgressBar", summary="a bar on the terminal"),
+        Component("hook", "console-table", f"{_HOOKS}.console_table:ConsoleTable", summary="a table of metrics"),
+        Component("hook", "health", f"{_HOOKS}.health:Health", summary="says in words what goes wrong in a run"),
+        Component("hook", "reward-clip", f"{_HOOKS}.reward_clip:RewardClip", summary="clips rewards of a batch"),
     ]

@@ -25,7 +25,16 @@ from rlcore.errors import (
 from rlcore.hooks.resolution import marked
 from rlcore.plugins.component import COMPONENT_SECTIONS, Component
 from rlcore.plugins.discovery import broken, installed
-from rlcore.plugins.known import component_names, distribution_of, guess, kinds_of, not_installed, refused, use_of
+from rlcore.plugins.known import (
+    component_names,
+    distribution_of,
+    guess,
+    kinds_of,
+    not_installed,
+    plugin_of,
+    refused,
+    use_of,
+)
 from rlcore.plugins.registry import Owner, Provided, Registry
 
 CORE: Final = "core"
@@ -91,21 +100,17 @@ class PluginHost:
         if why := refused(kind, name):
             return NotProvidedError(f"{kind} {use!r} cannot be used{why}")
         elsewhere = self._of_another_kind(kind, name)
-        if elsewhere or self.is_installed(plugin or name):
+        if elsewhere or self.is_installed(plugin_of(use)):
             return NotProvidedError(f"{error}{elsewhere}")
         if plugin or distribution_of(name):
-            return self.not_installed(plugin or name)
+            return self.not_installed(name if plugin in ("", CORE) else plugin)
         provided = {entry.component.name for entry in self.registry.of_kind(kind)}
         further = "" if nearest(name, provided) else guess(kind, name, self.names())
         return NotProvidedError(f"{error}{further}")
 
     def _of_another_kind(self, kind: str, name: str) -> str:
         """Return of which kind the component of a name is, and how to name it, where it is none of this kind."""
-        uses = {
-            entry.component.kind: f"{entry.owner.plugin}:{name}"
-            for entry in self.registry.provided
-            if entry.component.name == name
-        }
+        uses = {entry.component.kind: entry.use for entry in self.registry.provided if entry.component.name == name}
         uses |= {published: use_of(name) for published in kinds_of(name)}
         if not uses or kind in uses:
             return ""
@@ -120,8 +125,7 @@ class PluginHost:
         Raises:
             PluginError: it is broken.
         """
-        plugin, _, name = use.rpartition(":")
-        owner = plugin or name
+        owner = plugin_of(use)
         if owner not in self.loaded and self.is_installed(owner):
             self.load(owner)
 

@@ -48,7 +48,25 @@ def kinds_of(name: str) -> list[str]:
 def use_of(name: str) -> str:
     """Return what `use` says to name a published component, whichever plugins a config names besides."""
     plugin = component_names()[name]
-    return name if plugin == name else f"{plugin}:{name}"
+    return name if plugin == name or PUBLISHED[plugin].of_core else f"{plugin}:{name}"
+
+
+def plugin_of(use: str) -> str:
+    """Return the plugin that provides what `use` names: the one it says, or the one that is called as the component.
+
+    A component that configs name as one of the core may be of another plugin.
+    """
+    plugin, _, name = use.rpartition(":")
+    publisher = component_names().get(name, "")
+    if plugin in ("", "core") and publisher and PUBLISHED[publisher].of_core:
+        return publisher
+    return plugin or name
+
+
+def same_owner(before: str, now: str) -> bool:
+    """Return whether a component of two distributions is one; what left the core for a plugin is."""
+    publisher = PUBLISHED.get(now.removeprefix(PREFIX))
+    return before == now or (before == "rlcore" and publisher is not None and publisher.of_core)
 
 
 def distribution_of(name: str) -> str | None:

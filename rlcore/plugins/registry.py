@@ -17,6 +17,7 @@ from rlcore.errors import (
     did_you_mean,
     note,
 )
+from rlcore.plugins.catalogue import PUBLISHED
 from rlcore.plugins.component import Component
 
 if TYPE_CHECKING:
@@ -46,6 +47,17 @@ class Provided:
 
     def __str__(self) -> str:
         return f"{self.component.kind} {self.component.name!r} ({self.owner})"
+
+    @property
+    def plugin(self) -> str:
+        """The plugin as configs name it."""
+        plugin = PUBLISHED.get(self.owner.plugin)
+        return "core" if plugin is not None and plugin.of_core else self.owner.plugin
+
+    @property
+    def use(self) -> str:
+        """What `use` says in a config that names the plugin too."""
+        return f"{self.plugin}:{self.component.name}"
 
     def target(self) -> Callable[..., Any]:
         """Import and return what builds the component.
@@ -138,12 +150,16 @@ class Registry:
         """
         plugin, _, name = use.rpartition(":")
         of_kind = self.of_kind(kind)
-        named = [entry for entry in of_kind if entry.component.name == name and plugin in ("", entry.owner.plugin)]
+        named = [
+            entry
+            for entry in of_kind
+            if entry.component.name == name and plugin in ("", entry.plugin, entry.owner.plugin)
+        ]
         if not named:
             names = sorted({entry.component.name for entry in of_kind})
             listing = f"; known here: {', '.join(names)}" if names else ""
             raise NotProvidedError(f"unknown {kind} {use!r}{did_you_mean(name, names)}{listing}")
         if len(named) > 1:
-            owners = ", ".join(f"{entry.owner} (use = '{entry.owner.plugin}:{name}')" for entry in named)
+            owners = ", ".join(f"{entry.owner} (use = {entry.use!r})" for entry in named)
             raise PluginError(f"{kind} {name!r} is provided by several plugins: {owners}; say which one")
         return named[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rlcore.errors import StorageError
+from rlcore.plugins.known import same_owner
 
 
 def check_owners(before: Mapping[str, str], now: Mapping[str, str]) -> None:
@@ -25,5 +26,5 @@ def changed_owners(before: Mapping[str, str], now: Mapping[str, str]) -> list[st
     return [
         f"{name} was written by {before[name]}, and is provided by {owner} here"
         for name, owner in now.items()
-        if owner and before.get(name, owner) not in ("", owner)
+        if owner and before.get(name) and not same_owner(before[name], owner)
     ]

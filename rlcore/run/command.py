@@ -10,6 +10,8 @@ from typing import Any
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from rlcore.config.sections import Config
+from rlcore.core_hooks.status import StatusHook
+from rlcore.core_hooks.time_limit import TimeLimit
 from rlcore.errors import RlcoreError, describe
 from rlcore.process import interrupts
 from rlcore.process.signals import GraceExpired, StopAtOnce, stop_on_signal
@@ -20,8 +22,6 @@ from rlcore.run.ready import Run
 from rlcore.run.showing import progress_hooks
 from rlcore.run.summary import summary
 from rlcore.run_folder.status import Status
-from rlcore.stock.status import StatusHook
-from rlcore.stock.time_limit import TimeLimit
 
 
 def command_hooks(asked: Asked, config: Config, status: Status) -> list[Any]:

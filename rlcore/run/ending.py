@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Final
 
 from rlcore.checkpoints.manifest import CheckpointEntry, committed
+from rlcore.core_hooks.status import write_status
 from rlcore.errors import Interruption, RlcoreError, describe, exit_code_of
 from rlcore.process.interrupts import importing
 from rlcore.process.watchdog import wait_while_moving
 from rlcore.run.ready import Run
 from rlcore.run_folder import folder as run_folder
 from rlcore.run_folder.status import RunState, Status
-from rlcore.stock.status import write_status
 from rlcore.types.heart import Heart
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ import sys
 from typing import Any, Final
 
 from rlcore.config.sections import Config, Section
-from rlcore.stock.progress_lines import ProgressLines
+from rlcore.core_hooks.progress_lines import ProgressLines
 
 _SHOWN_BY: Final = ("progress-bar", "console-table")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from rlcore.core_hooks.optimizer import OptimizerHook
+from rlcore.core_hooks.target_net_updater import TargetNetUpdaterHook
 from rlcore.errors import ArgumentTypeError
 from rlcore.scripts.policies import OptimizerOfPolicy
-from rlcore.stock.optimizer import OptimizerHook
-from rlcore.stock.target_net_updater import TargetNetUpdaterHook
 from rlcore.training.loop import Loop
 from rlcore.types.foreign import Stepping
 from rlcore.types.hook_parts import RegistersItself, TargetMover

@@ -11,16 +11,16 @@ import torch
 from rlcore.assembly.assembly import Assembly
 from rlcore.buffers.whole_batch import WholeBatches
 from rlcore.collectors.iterable import IterableCollector
+from rlcore.core_hooks.progress_bar import ProgressBar
 from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.hooks.specs import hookimpl
 from rlcore.learners.module import ModuleLearner
 from rlcore.loggers.metrics import Last
 from rlcore.loggers.writer import LogWriter
+from rlcore.plugins.adapters import adapted
 from rlcore.restore.optimizers import optimizer_of
 from rlcore.state.generators import seed_all
 from rlcore.state.sources import modules_of
-from rlcore.state.torchrl import complete
-from rlcore.stock.progress_bar import ProgressBar
 from rlcore.training.checks import check_entries, check_memory, check_some_envs, keepers_of, writers_of
 from rlcore.training.loop import Loop
 from rlcore.training.parts import TrainerParts
@@ -60,7 +60,7 @@ def as_collector(collector: Any, in_background: bool) -> Any:
 
 def register_handed_over(assembly: Assembly, loss: Any, **parts: Any) -> None:
     """Register what was handed over and has a state that training changes, unless a `Factory` registered it."""
-    handed_over = {**parts, "loss_module": complete(loss) if isinstance(loss, torch.nn.Module) else None}
+    handed_over = {**parts, "loss_module": adapted(loss) if isinstance(loss, torch.nn.Module) else None}
     # a loss that a factory built has the weights of the model, which are registered
     registered = [*assembly.stateful.values(), assembly.context.built.get("loss")]
     for name, part in handed_over.items():

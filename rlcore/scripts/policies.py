@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rlcore.core_hooks.optimizer import OptimizerHook
 from rlcore.errors import ArgumentTypeError, ConfigError, did_you_mean
 from rlcore.learners.joint import rows_of
-from rlcore.stock.optimizer import OptimizerHook
 from rlcore.types.mappings import is_mapping
 from rlcore.types.optional import Grouped, WithTargetUpdater, offers
 from rlcore.types.trainer import ScriptTrainer

@@ -15,15 +15,15 @@ from rlcore.assembly.trainer_parts import Storage, provenance, trainer_parts
 from rlcore.errors import ConfigError
 from rlcore.hooks.points import LoopHooks
 from rlcore.loggers.metrics import Last
+from rlcore.plugins.adapters import adapted
 from rlcore.plugins.host import PluginHost
+from rlcore.plugins.known import lend
 from rlcore.scripts import parts as made
 from rlcore.scripts.arguments import check, horizon
 from rlcore.scripts.hooks import ArgumentHooks, updater_of
 from rlcore.scripts.policies import LossOfPolicies
 from rlcore.scripts.rotation import CheckpointRotation
 from rlcore.scripts.storage import load_checkpoint, metadata, open_storage
-from rlcore.state.torchrl import complete
-from rlcore.stock.timing import LogTiming
 from rlcore.training.loop import Loop
 from rlcore.training.parts import TrainerParts
 from rlcore.types.context import Context
@@ -163,7 +163,7 @@ class Trainer(Loop):
         self._use_steps()
         self._argument_hooks.use_targets(target_net_updater, self.loss_module)
         if log_timings:
-            LogTiming().register(self)
+            lend("rlcore", "LogTiming", "Trainer(log_timings=True)")().register(self)
         self._strict = type(self) is Trainer
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -198,7 +198,7 @@ class Trainer(Loop):
         if self.seed is not None:
             made.seed_with(collector, self.seed)
         loop_hooks = made.make_hooks(assembly, hooks, self.progress_bar, self.auto_log_optim_steps)
-        buffer = complete(self.replay_buffer)
+        buffer = adapted(self.replay_buffer)
         made.register_handed_over(assembly, self.loss_module, collector=collector, buffer=buffer, evaluator=evaluator)
         parts = trainer_parts(
             assembly,
@@ -308,7 +308,7 @@ class Trainer(Loop):
                 self._replace_part("collector", replaced, self.parts.collector)
                 self.parts.buffer = self._make_buffer(self.parts.collector, self.hooks)
             case "loss_module":
-                self._use_loss(complete(self.loss_module))
+                self._use_loss(adapted(self.loss_module))
             case "optimization_stepper" | "optimizer":
                 self._use_steps()
             case "logger":

@@ -9,6 +9,7 @@ from rlcore.lazy import lazy
 if TYPE_CHECKING:
     from rlcore.state.generators import seed_all as seed_all
     from rlcore.state.generators import untouched_generators as untouched_generators
+    from rlcore.state.hashes import add_tensor as add_tensor
     from rlcore.state.kinds import dtype_of as dtype_of
     from rlcore.state.last_good import LastGoodState as LastGoodState
     from rlcore.state.memory import bytes_of as bytes_of
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from rlcore.state.memory import pieces as pieces
     from rlcore.state.snapshot import Snapshot as Snapshot
     from rlcore.state.sources import modules_of as modules_of
-    from rlcore.state.torchrl import complete as complete
     from rlcore.state.tree import flatten as flatten
     from rlcore.state.tree import through_checkpoint as through_checkpoint
     from rlcore.state.tree import unflatten as unflatten
@@ -27,10 +27,10 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.state.generators": "seed_all untouched_generators",
         "rlcore.state.memory": "bytes_of copy_in_pieces pieces",
         "rlcore.state.tree": "flatten through_checkpoint unflatten",
+        "rlcore.state.hashes": "add_tensor",
         "rlcore.state.kinds": "dtype_of",
         "rlcore.state.last_good": "LastGoodState",
         "rlcore.state.snapshot": "Snapshot",
         "rlcore.state.sources": "modules_of",
-        "rlcore.state.torchrl": "complete",
     },
 )

@@ -15,10 +15,10 @@ from rlcore.errors import HookError
 from rlcore.hooks.operations import Operations, source_of
 from rlcore.hooks.points import LoopHooks
 from rlcore.loggers.metrics import Metrics
+from rlcore.plugins.adapters import adapted
 from rlcore.restore.components import Restored, restore
 from rlcore.state.exactness import unrestored_parts
 from rlcore.state.snapshot import Snapshot
-from rlcore.state.torchrl import complete
 from rlcore.training.attributes import PartAttribute
 from rlcore.training.foreign import check_name
 from rlcore.training.lockstep import Lockstep
@@ -283,7 +283,7 @@ class TrainerInterface:
         if module_name in self.parts.stateful:
             taken = type(self.parts.stateful[module_name]).__name__
             raise HookError(f"register_module: the name {module_name!r} is taken by a {taken}; choose another one")
-        if not offers(complete(module), Stateful):
+        if not offers(adapted(module), Stateful):
             raise HookError(
                 f"register_module({module_name!r}): a {type(module).__name__} has no state_dict and load_state_dict"
             )

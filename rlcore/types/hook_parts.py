@@ -54,7 +54,7 @@ class HookObject(RegistersItself, Protocol):
 
 
 class DictSaver(Protocol):
-    """A hook object whose state has the name that it has in TorchRL."""
+    """A hook object that has its state under another name."""
 
     def save_dict(self) -> Mapping[str, Any]:
         """Return the state."""
@@ -89,16 +89,6 @@ class HookBringer(Protocol):
     """
 
     hooks: Sequence[Any]
-
-
-class CallsTogether(Protocol):
-    """A hook that stands for several at one point.
-
-    Attributes:
-        called_together: those hooks, in which their times are kept.
-    """
-
-    called_together: Sequence[Any]
 
 
 # what begins so is never the same twice, and so is no part of the state

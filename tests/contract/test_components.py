@@ -17,19 +17,12 @@ from rlcore_plugin_testing.contracts import (
     RolloutSequencesContract,
     SchedulerContract,
 )
-from rlcore_plugin_testing.contracts.data import collected
 from rlcore_plugin_testing.contracts.data_buffer import COLLECTS_NOTHING
 
 from rlcore.plugins.host import PluginHost
 
 ROOT = Path(__file__).parents[2]
 TREE = [ROOT / "pyproject.toml", *sorted(ROOT.glob("plugins/*/pyproject.toml"))]
-BATCH_KEYS = [
-    *("observation", "action", "sample_log_prob"),
-    *(["next", name] for name in ("observation", "reward", "done", "terminated", "truncated")),
-]
-OF_A_STOCK_HOOK = {"transient": ("_trainer",)}  # the hook is told of its trainer again
-
 
 # name of the suite: (contract, what stands in it)
 SUITES = {
@@ -69,68 +62,9 @@ SUITES = {
     "ConsoleTable": (HookContract, {"use": "console-table", "transient": ("_shown_at",)}),
     "Health": (HookContract, {"use": "health", "transient": ("_looked_at",)}),
     "RewardClip": (HookContract, {"use": "reward-clip", "config": {"limit": 0.5}}),
-    # stock hooks
-    "BatchSubSampler": (HookContract, {"use": "batch-sub-sampler", "config": {"batch_size": 5}, **OF_A_STOCK_HOOK}),
-    "ClearCudaCache": (HookContract, {"use": "clear-cuda-cache", "config": {"interval": 2}, **OF_A_STOCK_HOOK}),
-    "CountFramesLog": (HookContract, {"use": "count-frames-log", **OF_A_STOCK_HOOK}),
-    "LogScalar": (HookContract, {"use": "log-scalar", **OF_A_STOCK_HOOK}),
-    "LogTiming": (HookContract, {"use": "log-timing", **OF_A_STOCK_HOOK}),
-    "RewardNormalizer": (HookContract, {"use": "reward-normalizer", **OF_A_STOCK_HOOK}),
-    "EarlyStopping": (
-        HookContract,
-        {"use": "early-stopping", "config": {"monitor": "evaluation/return", "patience": 1000}, **OF_A_STOCK_HOOK},
-    ),
-    "UpdateWeights": (
-        HookContract,
-        {"use": "update-weights", "config": {"interval": 3}, "transient": ("trainer", "_progress")},
-    ),
 }
 for _name, (_contract, _attributes) in SUITES.items():
     globals()[f"Test{_name}"] = type(f"Test{_name}", (_contract,), {**_attributes, "__module__": __name__})
-
-
-# suites that need more than attributes
-
-
-class TestSelectKeys(HookContract):
-    use = "select-keys"
-    config = {"keys": BATCH_KEYS}
-    transient = ("_trainer",)
-
-    def test_batches_stay_whole(self):
-        """All but what is not named: that is dropped, as it should be."""
-        _, trainer = self.in_a_run()
-        batch = collected(trainer.hooks.hooks[0].instance.context)
-        changed = trainer.hooks.batch_process(batch.clone().set("further", batch["action"]), trainer)
-        assert changed.batch_size == batch.batch_size
-        named = {key if isinstance(key, str) else tuple(key) for key in BATCH_KEYS}
-        assert set(changed.keys(True, True)) == named
-
-
-class TestEarlyStoppingThatStops(HookContract):
-    use = "early-stopping"
-    config = {"monitor": "progress/updates", "mode": "min", "patience": 16}
-    transient = ("_trainer",)
-
-    def test_runs_and_resumes_in_a_small_run(self, tmp_path):
-        """Stopped in the middle and resumed, it stops where the run without a stop does, and stays stopped."""
-        whole = self.run(folder=tmp_path / "whole").trainer
-        whole.train()
-        assert (whole.progress.frames, whole.stop_reason[:26]) == (48, "metric 'progress/updates' ")
-        first = self.run(folder=tmp_path / "parts").trainer
-        first.stop_at = 32
-        first.train()
-        second = self.run(folder=tmp_path / "parts", resume=True).trainer
-        second.train()
-        assert (second.progress.frames, second.stop_reason) == (48, whole.stop_reason)
-        third = self.run(folder=tmp_path / "parts", resume=True).trainer
-        third.train()
-        assert (third.progress.frames, third.stop_reason) == (48, whole.stop_reason), "it decides the same again"
-        longer = self.run(folder=tmp_path / "longer").trainer
-        longer.load_state_dict(third.state_dict())
-        longer.hooks.hooks[-1].instance.patience = 1000
-        longer.train()
-        assert (longer.progress.frames, longer.stop_reason) == (64, None), "unless it is told to wait longer"
 
 
 # nothing goes without

@@ -14,9 +14,9 @@ from rlcore_plugin_testing import make_run
 from rlcore_plugin_testing.faults.disk import FailingDisk
 
 from rlcore import hookimpl
+from rlcore.core_hooks.status import StatusHook
 from rlcore.loggers.writer import LogWriter
 from rlcore.run_folder.status import Status, read_status
-from rlcore.stock.status import StatusHook
 
 LOGGERS = {"logger": [{"use": "csv"}]}
 DAMAGES = {

@@ -11,12 +11,12 @@ import torch
 from tensordict import TensorDict
 
 from rlcore import types
+from rlcore.core_hooks.progress_lines import ProgressLines
+from rlcore.core_hooks.status import StatusHook
+from rlcore.core_hooks.time_limit import TimeLimit
 from rlcore.plugins.host import PluginHost, installed
 from rlcore.plugins.known import component_names, use_of
 from rlcore.run_folder.status import Status
-from rlcore.stock.progress_lines import ProgressLines
-from rlcore.stock.status import StatusHook
-from rlcore.stock.time_limit import TimeLimit
 from rlcore.training.loop import Loop
 from rlcore.types import trainer as promises
 from tests.promised import Guarded, attributes, guard_hooks, members

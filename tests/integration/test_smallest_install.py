@@ -107,3 +107,54 @@ def test_what_is_not_there_is_named_with_what_brings_it(arguments, plugin, venv,
     assert done.returncode == 2
     assert f"pip install rlcore-plugin-{plugin}" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+SCRIPT = """
+import sys
+
+import torch
+from tensordict import TensorDict
+
+import rlcore
+
+
+class Loss(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(2, 1)
+
+    def forward(self, batch):
+        return {"loss": self.layer(batch["observation"]).square().mean()}
+
+
+def make_trainer(count):
+    loss = Loss()
+    batches = [TensorDict({"observation": torch.ones(4, 2)}, [4]) for _ in range(count)]
+    trainer = rlcore.Trainer(
+        collector=batches, total_frames=12, loss_module=loss, optimizer=torch.optim.Adam(loss.parameters()),
+        optim_steps_per_batch=1, progress_bar=False, save_trainer_file="saved",
+    )
+    trainer.register_op("pre_steps_log", lambda batch: {"mean": batch["observation"].mean()})
+    return trainer
+
+
+trained = make_trainer(3)
+trained.train()
+again = make_trainer(0).load_from_file("saved")
+assert torch.equal(again.loss_module.layer.weight, trained.loss_module.layer.weight)
+assert again.collected_frames == 12
+assert not [name for name in sys.modules if name.startswith("rlcore_plugin_torchrl")]
+for ask in (lambda: rlcore.LogScalar, lambda: rlcore.Trainer(collector=None, total_frames=1, log_timings=True)):
+    try:
+        ask()
+    except rlcore.PluginError as error:
+        print(error)
+"""
+
+
+@pytest.mark.slow
+def test_a_script_trains_and_loads_and_is_told_what_brings_the_hook_objects(venv, tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    missing = "is provided by rlcore-plugin-torchrl, which is not installed: pip install rlcore-plugin-torchrl"
+    said = venv.run("python", "script.py", cwd=tmp_path)
+    assert said.splitlines() == [f"rlcore.LogScalar {missing}", f"Trainer(log_timings=True) {missing}"]

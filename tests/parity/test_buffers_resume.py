@@ -44,8 +44,8 @@ from torchrl.data.replay_buffers.writers import ImmutableDatasetWriter, RoundRob
 from torchrl.envs.transforms import CatTensors, Compose
 
 import rlcore
+from rlcore import ReplayBufferTrainer
 from rlcore.errors import StorageError
-from rlcore.stock.replay_buffer import ReplayBufferTrainer
 
 try:
     importlib.import_module("torchrl._torchrl")

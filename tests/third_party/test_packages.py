@@ -292,7 +292,7 @@ LEFT_OUT = {
     f"rlcore-plugin-{name}"
     for name in (
         *("atari", "datasets", "envpool", "learners", "mbpo", "mlflow", "offline", "optuna", "pettingzoo", "ray"),
-        *("runners", "spool", "torchrl", "torchsnapshot", "wandb"),
+        *("runners", "spool", "torchsnapshot", "wandb"),
     )
 }
 

@@ -28,23 +28,23 @@ ROOMS = {
     "state": "types",
     "envs": "types",
     "loggers": "types process plugins",
-    "restore": "types",
+    "restore": "types plugins",
     "learners": "types process plugins",
     "collectors": "types envs restore",
     "buffers": "types",
     "policies": "types hooks envs",
     "checkpoints": "files types state",
     "run_folder": "files config checkpoints",
-    "training": "files types process hooks state loggers restore checkpoints",
-    "stock": "types process hooks state loggers restore learners buffers run_folder training",
+    "training": "files types process hooks plugins state loggers restore checkpoints",
+    "core_hooks": "types process hooks loggers restore learners run_folder training",
     "assembly": ("types hooks plugins config state envs loggers restore policies checkpoints run_folder training"),
     "scripts": (
         "types hooks plugins config state envs loggers restore learners collectors buffers checkpoints training "
-        "stock assembly"
+        "core_hooks assembly"
     ),
     "run": (
         "files types process hooks plugins config state loggers restore policies checkpoints run_folder training "
-        "stock assembly"
+        "core_hooks assembly"
     ),
     "helpers": "plugins",
     "algorithms": "plugins",

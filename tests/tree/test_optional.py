@@ -7,6 +7,7 @@ from unittest import mock
 
 import pytest
 import torch
+from rlcore_plugin_torchrl import protocols
 
 from rlcore.types import (
     exports,
@@ -16,14 +17,13 @@ from rlcore.types import (
     optional_learning,
     optional_transforms,
     outputs,
-    torchrl_private,
 )
 from rlcore.types.optional import members, missing, offers
 
 ROOT = Path(__file__).parents[2]
 # goes down as more is asked through protocols, and never up
 ASKED_BY_NAME = 31
-MODULES = (optional, optional_transforms, optional_learning, exports, hook_parts, foreign, torchrl_private)
+MODULES = (optional, optional_transforms, optional_learning, exports, hook_parts, foreign, protocols)
 PROTOCOLS = {name: value for module in MODULES for name, value in vars(module).items()}
 PROTOCOLS = {
     name: value for name, value in PROTOCOLS.items() if getattr(value, "_is_protocol", False) and value is not Protocol
@@ -76,9 +76,9 @@ def test_what_is_offered_is_what_can_be_had():
     assert offers(GivesAll(), optional.Inexact)
     assert offers(Raises, optional.Inexact), "a class that has it"
     module = torch.nn.Module()
-    assert not offers(module, foreign.WithTransform)
+    assert not offers(module, protocols.WithTransform)
     module.add_module("transform", torch.nn.Linear(1, 1))
-    assert offers(module, foreign.WithTransform), "a submodule"
+    assert offers(module, protocols.WithTransform), "a submodule"
 
 
 class GoesWithout:
@@ -102,12 +102,12 @@ def test_a_method_that_cannot_be_called_is_none():
 def test_the_members_of_a_protocol_are_its_names_and_those_that_it_inherits():
     assert members(optional.Observer) == ("observer",)
     assert members(foreign.FillsBufferInBackground) == ("getattr_rb", "start")
-    assert members(foreign.WithTrainingMode) == ("eval", "train", "training")
-    assert members(torchrl_private.Prefetching) == ("_prefetch",), "an attribute that another library has for itself"
+    assert members(protocols.WithTrainingMode) == ("eval", "train", "training")
+    assert members(protocols.Prefetching) == ("_prefetch",), "an attribute that another library has for itself"
 
 
 def test_what_is_missing_is_named():
     class NeverEvaluated:
         training = True
 
-    assert missing(NeverEvaluated(), foreign.WithTrainingMode) == ["eval", "train"]
+    assert missing(NeverEvaluated(), protocols.WithTrainingMode) == ["eval", "train"]

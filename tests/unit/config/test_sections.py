@@ -269,7 +269,7 @@ def test_the_resolved_config_names_every_version(write_config):
 def test_loose_files_are_found_again_from_the_resolved_config(write_config, workdir):
     (workdir / "loose_clip.py").write_text(
         "from rlcore import Component, hookimpl\n"
-        "from rlcore.stock.reward_clip import RewardClip\n"
+        "from rlcore.core_hooks.reward_clip import RewardClip\n"
         "@hookimpl\n"
         "def provide_components():\n"
         "    return [Component('hook', 'loose-clip', RewardClip)]\n"

@@ -12,11 +12,11 @@ from torch import nn
 from rlcore import Context, Minibatch, NumericalError, OptimizerHook, Progress
 from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.hooks.specs import hookimpl
+from rlcore.learners.clipped_step import ClippedStep
 from rlcore.learners.gradient import GradientLearner
 from rlcore.learners.joint import rows_of
 from rlcore.learners.module import ModuleLearner
 from rlcore.learners.optimizers import AdamConfig, SGDConfig, adam, sgd
-from rlcore.stock.optimizer import ClippedStep
 from rlcore.types import Alone, RunInfo
 
 KINDS = {"adam": (adam, AdamConfig), "sgd": (sgd, SGDConfig)}

@@ -34,7 +34,7 @@ LOOKED_UP = (
 )
 # a mark for schedulers of torch, which only warn without it
 WRITTEN = ("_opt_called",)
-FOLDERS = [Path(rlcore.__file__).parent / room for room in ("learners", "buffers", "stock")]
+FOLDERS = [Path(rlcore.__file__).parent / room for room in ("learners", "buffers", "core_hooks")]
 
 
 def private_names(*folders):

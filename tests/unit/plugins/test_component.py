@@ -62,10 +62,10 @@ def test_an_error_of_rlcore_says_it_all_already():
 
 
 def test_targets_and_schemas_are_imported_from_where_they_are_named():
-    entry = provided(target="rlcore.stock.reward_clip:RewardClip")
+    entry = provided(target="rlcore.core_hooks.reward_clip:RewardClip")
     assert entry.target().__name__ == "RewardClip"
     assert list(entry.schema().model_fields) == ["limit"]
-    entry = provided(config="rlcore.stock.reward_clip:RewardClip.Config")
+    entry = provided(config="rlcore.core_hooks.reward_clip:RewardClip.Config")
     assert list(entry.schema().model_fields) == ["limit"], "the schema of the record goes before the target's"
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import rlcore
 from rlcore import ConfigError, PluginError
+from rlcore.plugins import host
 from rlcore.plugins.catalogue import PUBLISHED, Published
 from rlcore.plugins.discovery import installed
 from rlcore.plugins.host import PluginHost
@@ -225,6 +226,25 @@ def test_what_is_installed_but_not_named_comes_with_the_name_that_finds_it(write
         in message
     )
     assert "[estimator]" not in problem(write_config(loss=None, env=None, estimator={"use": "ppo:gae"}))
+
+
+OF_CORE = [name for one in PUBLISHED.values() if one.of_core for names in one.components.values() for name in names]
+
+
+@pytest.mark.parametrize("use", ["log-scalar", "core:log-scalar", "torchrl:log-scalar"])
+def test_a_component_that_is_named_as_the_core_s_is_found_and_written_so(use, write_config):
+    """Runs that say `core:log-scalar` in their folder go on."""
+    (hook,) = rlcore.load_config(write_config(hook=[{"use": use}])).sections["hook"]
+    assert hook.provided.owner.distribution == "rlcore-plugin-torchrl"
+    assert (hook.dump()["use"], hook.name) == ("core:log-scalar", "log-scalar")
+
+
+@pytest.mark.parametrize("name", OF_CORE)
+@pytest.mark.parametrize("plugin", ["", "core:"])
+def test_a_component_that_is_named_as_the_core_s_says_what_to_install(plugin, name, write_config, monkeypatch):
+    monkeypatch.setattr(host, "installed", lambda: [one for one in installed() if one.name != "torchrl"])
+    path = write_config(hook=[{"use": f"{plugin}{name}"}])
+    assert f"'{name}' is provided by rlcore-plugin-torchrl, which is not installed: pip install" in problem(path)
 
 
 def test_a_name_that_nobody_knows_comes_with_the_nearest_one(site):

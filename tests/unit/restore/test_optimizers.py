@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import nn
 
+from rlcore import LRSchedulerHook
+from rlcore.core_hooks.optimizer import OptimizerHook
 from rlcore.errors import StorageError
 from rlcore.learners.adam import AdamState
 from rlcore.restore.components import restore
 from rlcore.restore.dependents import dependents
 from rlcore.restore.optimizers import check_state, misfits, with_hyperparameters
-from rlcore.stock.lr_scheduler import LRSchedulerHook
-from rlcore.stock.optimizer import OptimizerHook
 
 KINDS = {
     **{name: getattr(torch.optim, name) for name in ("Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop")},

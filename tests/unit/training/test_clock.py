@@ -220,7 +220,7 @@ def test_how_many_updates_come_is_known_where_they_are_the_clock():
 
 
 def test_progress_lines_speak_of_updates(caplog):
-    from rlcore.stock.progress_lines import ProgressLines
+    from rlcore.core_hooks.progress_lines import ProgressLines
 
     with caplog.at_level(logging.INFO):
         make_trainer(sections=EVALUATED, hooks=[ProgressLines()]).train()

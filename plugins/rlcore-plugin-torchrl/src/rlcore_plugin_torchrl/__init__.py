@@ -1,9 +1,32 @@
-"""Named trainers in the manner of TorchRL's, and builders of the parts of a training loop from flat settings."""
+"""Trainers, hook objects and builders as TorchRL has them, and what adapts parts of TorchRL to rlcore."""
 
 from rlcore import Component, hookimpl
 
 
+def _hook(name: str, module: str, config: str, summary: str) -> Component:
+    """Return the component of a hook object of `hooks/`."""
+    place = f"rlcore_plugin_torchrl.hooks.{module}"
+    return Component("hook", name, f"{place}:from_config", f"{place}:{config}", summary)
+
+
 @hookimpl
 def provide_components() -> list[Component]:
-    """Return nothing: scripts import all of it from `rlcore.algorithms` and `rlcore.helpers`."""
-    return []
+    """Return the hook objects that a config can name; the names of scripts are lent to rlcore."""
+    return [
+        _hook("batch-sub-sampler", "batch_sub_sampler", "BatchSubSamplerConfig", "samples a part of each minibatch"),
+        _hook("clear-cuda-cache", "clear_cuda_cache", "ClearCudaCacheConfig", "gives memory of the CUDA cache back"),
+        _hook("count-frames-log", "count_frames", "CountFramesLogConfig", "logs the frames so far"),
+        _hook("early-stopping", "early_stopping", "EarlyStoppingConfig", "stops when a metric does not improve"),
+        _hook("log-scalar", "log_scalar", "LogScalarConfig", "logs a statistic of an entry of each batch"),
+        _hook("log-timing", "timing", "LogTimingConfig", "logs the time spent in each hook"),
+        _hook(
+            "reward-normalizer", "reward_normalizer", "RewardNormalizerConfig", "normalises the rewards of minibatches"
+        ),
+        _hook("select-keys", "select_keys", "SelectKeysConfig", "keeps some entries of a batch"),
+        _hook(
+            "update-weights",
+            "update_weights",
+            "UpdateWeightsConfig",
+            "sends weights to the collector within an iteration",
+        ),
+    ]

@@ -1,11 +1,11 @@
-"""What the trainers and builders ask of objects that a script hands over, most of them of TorchRL.
+"""What the trainers, builders and hook objects ask of objects that a script hands over, most of them of TorchRL.
 
 They are asked for by their methods and attributes, as TorchRL is not imported here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -93,9 +93,9 @@ class LogsHparams(Protocol):
 
 
 class Stepping(Protocol):
-    """A policy whose exploration decays by its own count."""
+    """Whatever takes steps: a scheduler of torch, or a policy whose exploration decays by its own count."""
 
-    def step(self, frames: int) -> object:
+    def step(self, *frames: int) -> object:
         """Take a step."""
         ...
 
@@ -106,6 +106,212 @@ class ClockFollower(Protocol):
     def follow(self, progress: Progress) -> None:
         """Decay by those clocks from here on."""
         ...
+
+
+class TakesBatches(Protocol):
+    """A replay buffer."""
+
+    def extend(self, batch: Any) -> object:
+        """Put the steps of a batch into it."""
+        ...
+
+
+class GivesSamples(TakesBatches, Protocol):
+    """A replay buffer from which samples can be taken one by one."""
+
+    def sample(self, batch_size: int | None = None) -> Any:
+        """Return a sub-batch."""
+        ...
+
+
+class WithSampler(Protocol):
+    """A replay buffer of TorchRL.
+
+    Attributes:
+        sampler: chooses what is sampled.
+    """
+
+    sampler: Any
+
+
+class KnowsItsPass(Protocol):
+    """A sampler of TorchRL that gives each element once before any of them again.
+
+    Attributes:
+        ran_out: whether a pass has ended.
+    """
+
+    ran_out: bool
+
+
+class TakesPriorities(Protocol):
+    """A replay buffer of TorchRL that reads the priorities of a sub-batch from its entries."""
+
+    def update_tensordict_priority(self, data: Any) -> object:
+        """Take them."""
+        ...
+
+
+class TakesIndexedPriorities(Protocol):
+    """A replay buffer that is handed the priorities of a sub-batch beside their indices."""
+
+    def update_priority(self, index: Any, priority: Any) -> object:
+        """Take them."""
+        ...
+
+
+class NamesPriority(Protocol):
+    """A replay buffer that says where priorities are.
+
+    Attributes:
+        priority_key: the entry of a sub-batch.
+    """
+
+    priority_key: Any
+
+
+class SendsWeights(Protocol):
+    """What sends weights to where policies act: a scheme of TorchRL."""
+
+    def update_weights(self, weights: Any = None) -> object:
+        """Send them."""
+        ...
+
+
+class UpdatesModel(Protocol):
+    """A collector of rlcore, handed over as an object."""
+
+    def update_model(self) -> object:
+        """Use the weights that the learner has now."""
+        ...
+
+
+class RollsOut(Protocol):
+    """An env of TorchRL, or one of rlcore in a script."""
+
+    def rollout(self, max_steps: int, policy: Any = None) -> Any:
+        """Return what happens in so many steps."""
+        ...
+
+
+class WithTransform(Protocol):
+    """A transformed env of TorchRL.
+
+    Attributes:
+        transform: one, or several as one.
+    """
+
+    transform: Any
+
+
+class Dumps(Protocol):
+    """A transform of TorchRL that keeps something to be written, such as a video."""
+
+    def dump(self, suffix: str | None = None) -> object:
+        """Write it."""
+        ...
+
+
+class Timed(Protocol):
+    """A hook as the loop calls it.
+
+    Attributes:
+        name: of the hook, in metrics.
+        instance: what has the points of the loop.
+        seconds: spent in it.
+        calls: so far.
+    """
+
+    name: str
+    instance: Any
+    seconds: float
+    calls: int
+
+
+class CallsTogether(Protocol):
+    """A hook that stands for several at one point.
+
+    Attributes:
+        called_together: those hooks, in which their times are kept.
+    """
+
+    called_together: Sequence[Timed]
+
+
+class Closable(Protocol):
+    """An env that holds what must be given back."""
+
+    def close(self) -> object:
+        """Give it back."""
+        ...
+
+
+class WithTrainingMode(Protocol):
+    """A module of torch, or an env that holds some.
+
+    Attributes:
+        training: whether it is in training mode.
+    """
+
+    training: bool
+
+    def train(self) -> object:
+        """Enter training mode."""
+        ...
+
+    def eval(self) -> object:
+        """Leave it."""
+        ...
+
+
+class Clonable(Protocol):
+    """A tensor of torch or a TensorDict."""
+
+    def clone(self) -> Any:
+        """Return a copy that shares no memory with it."""
+        ...
+
+
+class SelectsEntries(Protocol):
+    """A TensorDict, as against any other mapping of tensors: its `keys` goes into nested ones."""
+
+    def keys(self, include_nested: bool = False, leaves_only: bool = False) -> Iterable[Any]:
+        """Yield the keys of its entries."""
+        ...
+
+    def select(self, *keys: Any) -> Any:
+        """Return one with these entries alone."""
+        ...
+
+
+class MapsFiles(Protocol):
+    """A storage of TorchRL that is memory-mapped.
+
+    Attributes:
+        scratch_dir: the folder of its files; None for one of its own.
+    """
+
+    scratch_dir: Any
+
+
+class RefusesFiles(Protocol):
+    """A storage of TorchRL that may refuse a folder in which files are already.
+
+    Attributes:
+        existsok: whether it takes them.
+    """
+
+    existsok: bool
+
+
+class NamesFields(Protocol):
+    """A named tuple, which nothing else tells from a plain one.
+
+    Attributes:
+        _fields: the names of its elements.
+    """
+
+    _fields: tuple[str, ...]
 
 
 # what objects of TorchRL have for themselves, and a new version of it may change
@@ -139,3 +345,23 @@ class WithWeightSchemes(Protocol):
     """
 
     _weight_sync_schemes: Mapping[str, Any] | None
+
+
+class Prefetching(Protocol):
+    """A replay buffer that can sample ahead.
+
+    Attributes:
+        _prefetch: whether it does.
+    """
+
+    _prefetch: bool
+
+
+class SamplesAhead(Protocol):
+    """A replay buffer that sampled ahead.
+
+    Attributes:
+        _prefetch_queue: what is waiting to be taken.
+    """
+
+    _prefetch_queue: Sized

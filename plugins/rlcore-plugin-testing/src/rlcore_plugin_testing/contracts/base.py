@@ -36,9 +36,7 @@ from rlcore_plugin_testing.small_run import TOY_CONFIG, make_config
 def find(kind: str, use: str) -> Provided:
     """Return the installed component that `use` names, as a config would."""
     host = PluginHost()
-    plugin, _, name = use.rpartition(":")
-    if host.is_installed(plugin or name):
-        host.load(plugin or name)
+    host.load_for(use)
     return host.registry.find(kind, use)
 
 

@@ -6,10 +6,14 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from rlcore import LogScalar, ReplayBufferTrainer, Trainer, UpdateWeights, UTDRHook
+from rlcore import Trainer
 from rlcore.errors import ConfigError
 from rlcore.types import offers
 from rlcore_plugin_torchrl.algorithms.recipes import Recipe
+from rlcore_plugin_torchrl.hooks.log_scalar import LogScalar
+from rlcore_plugin_torchrl.hooks.replay_buffer import ReplayBufferTrainer
+from rlcore_plugin_torchrl.hooks.update_weights import UpdateWeights
+from rlcore_plugin_torchrl.hooks.utd_ratio import UTDRHook
 from rlcore_plugin_torchrl.protocols import OnDevice, TakesKeys, WithStorage
 
 

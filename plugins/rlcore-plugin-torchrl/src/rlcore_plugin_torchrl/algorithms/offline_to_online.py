@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 from rlcore import TrainerHookBase
 from rlcore.errors import ArgumentTypeError, ConfigError
-from rlcore.state import complete
 from rlcore.types import MASK, missing
 from rlcore_plugin_torchrl.algorithms.base import storage_device
 from rlcore_plugin_torchrl.algorithms.off_policy import SACTrainer
 from rlcore_plugin_torchrl.algorithms.recipes import SAC, Recipe
 from rlcore_plugin_torchrl.protocols import OfflineAndOnline
+from rlcore_plugin_torchrl.states import complete
 
 
 class MixedReplay(TrainerHookBase):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from typing import Any, ClassVar
 
-from rlcore import LRSchedulerHook, ValueEstimatorHook
 from rlcore.errors import ConfigError, MissingPluginError
 from rlcore.types import offers
 from rlcore_plugin_torchrl.algorithms.base import NamedTrainer
 from rlcore_plugin_torchrl.algorithms.recipes import A2C, PPO, REINFORCE, Recipe
+from rlcore_plugin_torchrl.hooks.lr_scheduler import LRSchedulerHook
+from rlcore_plugin_torchrl.hooks.value_estimator import ValueEstimatorHook
 from rlcore_plugin_torchrl.protocols import TakesKeys, WithWeightSchemes
 
 log = logging.getLogger(__name__)

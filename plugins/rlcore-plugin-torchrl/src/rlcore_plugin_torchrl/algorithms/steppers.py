@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rlcore import DefaultOptimizationStepper, OptimizationStepper
 from rlcore.restore import check_state
 from rlcore_plugin_torchrl.algorithms.base import NamedTrainer
+from rlcore_plugin_torchrl.hooks.optimization_stepper import DefaultOptimizationStepper, OptimizationStepper
 
 if TYPE_CHECKING:
     from torch import Tensor

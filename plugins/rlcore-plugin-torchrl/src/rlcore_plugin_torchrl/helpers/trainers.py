@@ -14,21 +14,21 @@ from rlcore import (
     BatchSubSampler,
     ClearCudaCache,
     CountFramesLog,
-    LogScalar,
     LogValidationReward,
-    LRSchedulerHook,
-    ReplayBufferTrainer,
     RewardNormalizer,
     SelectKeys,
     TargetNetUpdaterHook,
     Trainer,
-    UpdateWeights,
 )
-from rlcore.collectors import UpdatesModel, UpdatesPolicyWeights, WithPolicy
+from rlcore.collectors import UpdatesPolicyWeights, WithPolicy
 from rlcore.errors import ConfigError, NotSupportedError, did_you_mean
 from rlcore.types import offers
 from rlcore_plugin_torchrl.helpers.settings import as_dict, setting
-from rlcore_plugin_torchrl.protocols import ClockFollower, LogsHparams, Stepping
+from rlcore_plugin_torchrl.hooks.log_scalar import LogScalar
+from rlcore_plugin_torchrl.hooks.lr_scheduler import LRSchedulerHook
+from rlcore_plugin_torchrl.hooks.replay_buffer import ReplayBufferTrainer
+from rlcore_plugin_torchrl.hooks.update_weights import UpdateWeights
+from rlcore_plugin_torchrl.protocols import ClockFollower, LogsHparams, Stepping, UpdatesModel
 
 if TYPE_CHECKING:
     from rlcore.types import Key
@@ -69,7 +69,7 @@ def make_trainer(
     logger: Any = None,
     cfg: object = None,
 ) -> Trainer:
-    """Return a trainer with an optimizer, a schedule and the stock hooks that the settings ask for.
+    """Return a trainer with an optimizer, a schedule and the hook objects that the settings ask for.
 
     It samples minibatches from the replay buffer, or else from the batch itself. After each step it moves the learning
     rate and the targets. After each iteration it sends the weights to a collector that takes them.

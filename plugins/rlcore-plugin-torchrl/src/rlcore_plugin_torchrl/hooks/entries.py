@@ -1,0 +1,69 @@
+"""Reading entries of batches, with errors that say what a batch holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from rlcore.errors import HookError, MissingEntryError, did_you_mean
+from rlcore.types import MASK, Key, offers
+from rlcore_plugin_torchrl.protocols import SelectsEntries
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+REWARD: Final[Key] = ("next", "reward")
+
+
+def as_key(key: str | Sequence[str]) -> Key:
+    """Return the key of an entry as batches take it: a name, or a tuple of names for a nested entry."""
+    return key if isinstance(key, str) else tuple(key)
+
+
+def entry(batch: Any, key: Key, hook: object) -> Tensor:
+    """Return an entry of a batch, a TensorDict or a minibatch.
+
+    Args:
+        batch: from which to read.
+        key: of the entry.
+        hook: who asks, for the message.
+
+    Raises:
+        HookError: there is none; says which there are.
+    """
+    found: Tensor | None = batch.get(key, None)
+    if found is None:
+        raise missing(batch, key, hook)
+    return found
+
+
+def missing(batch: Any, key: Key, hook: object) -> MissingEntryError:
+    """Return the error for an entry that a batch does not have."""
+    known = list(dict.fromkeys(map(str, batch.keys(True, True) if offers(batch, SelectsEntries) else batch.keys())))
+    return MissingEntryError(
+        f"{type(hook).__name__}: the batch has no entry {key!r}{did_you_mean(str(key), known)}; "
+        f"it has {', '.join(known) or 'none'}"
+    )
+
+
+def valid_mask(batch: Any) -> Tensor | None:
+    """Return the mask of valid steps `[*batch]`, or None where every step is valid."""
+    found: Tensor | None = batch.get(MASK, None)
+    return found
+
+
+def valid_entry(batch: Any, key: Key, hook: object) -> Tensor:
+    """Return an entry of a batch, of its valid steps only.
+
+    Raises:
+        HookError: there is no such entry, or the mask is of another shape.
+    """
+    values, mask = entry(batch, key, hook), valid_mask(batch)
+    if mask is None:
+        return values
+    if values.shape[: mask.ndim] != mask.shape:
+        raise HookError(
+            f"{type(hook).__name__}: the entry {key!r} has shape {list(values.shape)}, and the mask of valid steps "
+            f"{list(mask.shape)}; the first must begin with the second"
+        )
+    return values[mask]

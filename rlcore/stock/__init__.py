@@ -1,1 +1,0 @@
-"""The stock hooks, one per file."""
