@@ -62,7 +62,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         (f"{FAULTS}/test_f_wrong_steps.py",),
     ),
     (("rlcore.loggers",), (f"{UNIT}/loggers", "plugins/rlcore-plugin-csv/tests", "tests/trainer/test_loop.py")),
-    (("rlcore.restore",), (f"{UNIT}/restore", f"{FAULTS}/test_c_resume.py")),
+    (("rlcore.state.restoring", "rlcore.state.fitting"), (f"{UNIT}/state", f"{FAULTS}/test_c_resume.py")),
     (("rlcore.learners",), (f"{UNIT}/learners", COMPONENTS)),
     (("rlcore_plugin_compile",), ("plugins/rlcore-plugin-compile/tests",)),
     (("rlcore.collectors",), (f"{UNIT}/collectors", COMPONENTS, "tests/trainer")),
@@ -84,7 +84,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     ),
     (
         ("rlcore.run_folder.origin", "rlcore.config.changes"),
-        (f"{FAULTS}/test_c_bound_resume.py", f"{UNIT}/restore"),
+        (f"{FAULTS}/test_c_bound_resume.py", f"{UNIT}/state"),
     ),
     (("rlcore.training.loop", "rlcore.training.lockstep"), (f"{UNIT}/training", "tests/trainer/test_loop.py")),
     (("rlcore.stock",), ("tests/stock", COMPONENTS, "tests/trainer")),

@@ -26,7 +26,7 @@ from rlcore.plugins.host import PluginHost, loose_name
 from rlcore.plugins.registry import Provided
 from rlcore.policies.model import JointModel
 from rlcore.policies.shares import assigned
-from rlcore.restore.components import restore
+from rlcore.state.restoring import restore
 from rlcore.types import Context, EnvSpec, Model, Progress, RunInfo, Stateful, Transform
 from rlcore.types.optional import offers
 

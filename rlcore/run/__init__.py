@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rlcore.config.sections import Config as Config
     from rlcore.config.sections import find_launcher as find_launcher
     from rlcore.run.asked import Asked as Asked
+    from rlcore.run.asked import ResumeOptions as ResumeOptions
     from rlcore.run.checking import checked_config as checked_config
     from rlcore.run.checking import validated as validated
     from rlcore.run.claim import claimed as claimed
@@ -32,7 +33,7 @@ __all__, __getattr__, __dir__ = lazy(
     {
         "rlcore.config.sections": "Config find_launcher",
         "rlcore.run.checking": "checked_config validated",
-        "rlcore.run.asked": "Asked",
+        "rlcore.run.asked": "Asked ResumeOptions",
         "rlcore.run.claim": "claimed",
         "rlcore.run.command": "command_hooks say_its_end to_its_end train_as_asked",
         "rlcore.run.ending": "Ending unexpected",

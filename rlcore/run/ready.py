@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rlcore.checkpoints.backend import Backend
 from rlcore.config.sections import Config
-from rlcore.restore.components import Restored, forget_episodes, restore
 from rlcore.run_folder.folder import CHECKPOINTS
 from rlcore.run_folder.origin import origin_in
+from rlcore.state.restoring import Restored, forget_episodes, restore
 from rlcore.training.loop import Loop
 
 

@@ -16,7 +16,7 @@ from rlcore.hooks.specs import hookimpl
 from rlcore.learners.module import ModuleLearner
 from rlcore.loggers.metrics import Last
 from rlcore.loggers.writer import LogWriter
-from rlcore.restore.optimizers import optimizer_of
+from rlcore.state.fitting import optimizer_of
 from rlcore.state.generators import seed_all
 from rlcore.state.sources import modules_of
 from rlcore.state.torchrl import complete

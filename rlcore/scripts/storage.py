@@ -14,9 +14,9 @@ from rlcore.assembly.backends import open_backend
 from rlcore.assembly.trainer_parts import Storage
 from rlcore.checkpoints.manifest import MANIFEST, CheckpointEntry, read_manifest
 from rlcore.errors import ArgumentTypeError, ConfigError, NoCheckpointError, StorageError, did_you_mean
-from rlcore.restore.optimizers import optimizer_of
 from rlcore.scripts.rotation import CheckpointRotation
 from rlcore.state.exactness import outside
+from rlcore.state.fitting import optimizer_of
 from rlcore.state.kinds import KINDS, kind_of
 from rlcore.training.interface import SCRIPT
 from rlcore.training.loop import Loop

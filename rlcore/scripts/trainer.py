@@ -259,7 +259,7 @@ class Trainer(Loop):
             map_location: as in `torch.load`; where tensors are before the parts take them. Parameters and the state of
                 optimizers stay on the devices where they are.
             mmap: whether tensors that a part keeps may stay mapped from the files.
-            options: `drop` and `fresh`, as `rlcore.restore.components.restore` takes them.
+            options: `drop` and `fresh`, as `rlcore.state.restoring.restore` takes them.
 
         Raises:
             StorageError: there is none, it is damaged, or does not fit what is registered.

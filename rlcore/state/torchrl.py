@@ -17,7 +17,7 @@ import torch
 import xxhash
 
 from rlcore.errors import StorageError
-from rlcore.state.hashes import add_tensor
+from rlcore.state.snapshot import add_tensor
 from rlcore.state.tree import flatten
 from rlcore.types.foreign import Clonable, MapsFiles, NamesFields, RefusesFiles
 from rlcore.types.optional import offers

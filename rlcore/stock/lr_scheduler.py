@@ -9,7 +9,7 @@ import torch
 
 from rlcore.errors import HookArgumentError, HookError
 from rlcore.learners.schedules import Scheduled, ScheduledOfPart, bind
-from rlcore.restore.optimizers import optimizer_of
+from rlcore.state.fitting import optimizer_of
 from rlcore.stock.base import TrainerHookBase
 from rlcore.types import Scheduler, Stateful
 from rlcore.types.foreign import Stepping

@@ -12,7 +12,7 @@ from torch import Tensor
 from rlcore.errors import HookArgumentError, NumericalError
 from rlcore.learners.gradient_step import GradientStep
 from rlcore.learners.joint import JointGradients
-from rlcore.restore.optimizers import check_state
+from rlcore.state.fitting import check_state
 from rlcore.stock.base import TrainerHookBase
 from rlcore.types import Stateful
 from rlcore.types.optional import Grouped, offers

@@ -15,8 +15,8 @@ from rlcore.errors import HookError
 from rlcore.hooks.operations import Operations, source_of
 from rlcore.hooks.points import LoopHooks
 from rlcore.loggers.metrics import Metrics
-from rlcore.restore.components import Restored, restore
 from rlcore.state.exactness import unrestored_parts
+from rlcore.state.restoring import Restored, restore
 from rlcore.state.snapshot import Snapshot
 from rlcore.state.torchrl import complete
 from rlcore.training.attributes import PartAttribute

@@ -335,7 +335,7 @@ def test_a_run_that_was_killed_between_its_last_save_and_its_end_writes_what_it_
 
 
 def test_a_hook_that_fails_at_the_last_checkpoint_does_not_hide_the_first_error(tmp_path, monkeypatch):
-    monkeypatch.setattr("rlcore.state.last_good._COST_FACTOR", 0)
+    monkeypatch.setattr("rlcore.state.snapshot._COST_FACTOR", 0)
 
     class Twice:
         @hookimpl

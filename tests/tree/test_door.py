@@ -40,7 +40,6 @@ DOORS = (
     "rlcore.learners",
     "rlcore.loggers",
     "rlcore.process",
-    "rlcore.restore",
     "rlcore.run",
     "rlcore.run_folder",
     "rlcore.state",

@@ -29,29 +29,28 @@ ROOMS = {
     "state": "types",
     "envs": "types",
     "loggers": "types process plugins",
-    "restore": "types",
     "learners": "types process plugins",
-    "collectors": "types envs restore",
+    "collectors": "types envs ",
     "buffers": "types",
     "policies": "types hooks envs",
     "checkpoints": "files types state",
     "run_folder": "files config checkpoints",
-    "training": "files types process hooks state loggers restore checkpoints",
-    "stock": "types process hooks state loggers restore learners buffers run_folder training",
-    "assembly": ("types hooks plugins config state envs loggers restore policies checkpoints run_folder training"),
+    "training": "files types process hooks state loggers checkpoints",
+    "stock": "types process hooks state loggers learners buffers run_folder training",
+    "assembly": ("types hooks plugins config state envs loggers policies checkpoints run_folder training"),
     "scripts": (
-        "types hooks plugins config state envs loggers restore learners collectors buffers checkpoints training "
+        "types hooks plugins config state envs loggers learners collectors buffers checkpoints training "
         "stock assembly"
     ),
     "run": (
-        "files types process hooks plugins config state loggers restore policies checkpoints run_folder training "
+        "files types process hooks plugins config state loggers policies checkpoints run_folder training "
         "stock assembly"
     ),
     "front": "types process plugins config presets run_folder stock run",
     "helpers": "plugins",
     "algorithms": "plugins",
     "cli": (
-        "version files types process hooks plugins config presets envs restore checkpoints run_folder assembly run"
+        "version files types process hooks plugins config presets envs checkpoints run_folder assembly run"
     ),
 }
 FOR_ALL = ("errors", "lazy")

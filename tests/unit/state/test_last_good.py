@@ -6,8 +6,7 @@ import torch
 
 from rlcore import Progress
 from rlcore.state import last_good
-from rlcore.state.last_good import LastGoodState
-from rlcore.state.snapshot import Snapshot
+from rlcore.state.snapshot import LastGoodState, Snapshot
 from rlcore.state.tree import flatten, unflatten
 from rlcore.training.evaluations import Evaluations
 from rlcore.types import EvaluationResult

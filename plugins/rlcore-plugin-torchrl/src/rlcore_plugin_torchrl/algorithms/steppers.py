@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rlcore import DefaultOptimizationStepper, OptimizationStepper
-from rlcore.restore import check_state
+from rlcore.state import check_state
 from rlcore_plugin_torchrl.algorithms.base import NamedTrainer
 
 if TYPE_CHECKING:

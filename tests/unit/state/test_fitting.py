@@ -10,9 +10,8 @@ from torch import nn
 
 from rlcore.errors import StorageError
 from rlcore.learners.adam import AdamState
-from rlcore.restore.components import restore
-from rlcore.restore.dependents import dependents
-from rlcore.restore.optimizers import check_state, misfits, with_hyperparameters
+from rlcore.state.fitting import check_state, misfits, with_hyperparameters
+from rlcore.state.restoring import dependents, restore
 from rlcore.stock.lr_scheduler import LRSchedulerHook
 from rlcore.stock.optimizer import OptimizerHook
 
