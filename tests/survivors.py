@@ -88,7 +88,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     ),
     (("rlcore.training.loop", "rlcore.training.lockstep"), (f"{UNIT}/training", "tests/trainer/test_loop.py")),
     (("rlcore.stock",), ("tests/stock", COMPONENTS, "tests/trainer")),
-    (("rlcore.assembly", "rlcore.scripts"), ("tests/trainer",)),
+    (("rlcore.run.assembly", "rlcore.scripts"), ("tests/trainer",)),
     (("rlcore.run",), (f"{UNIT}/run", "tests/integration/test_failed_runs.py")),
     (("rlcore_plugin_agents", "rlcore.envs.spec_records"), ("plugins/rlcore-plugin-agents/tests",)),
     (

@@ -137,8 +137,8 @@ def _print_facts(path: Path, manifest: dict[str, Any]) -> None:
 
 
 def _convert(folder: Path, options: argparse.Namespace) -> int:
-    from rlcore.assembly.backends import open_backend
     from rlcore.checkpoints.convert import convert
+    from rlcore.run.single_parts import open_backend
 
     lock = Lock(folder)
     try:

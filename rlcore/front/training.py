@@ -27,8 +27,8 @@ from rlcore.presets.preset import Preset
 from rlcore.process.signals import stop_on_signal
 from rlcore.run.build import build
 from rlcore.run.checking import lacking_data, validated
+from rlcore.run.command import progress_hooks
 from rlcore.run.ending import Ending, StoppedAtStart
-from rlcore.run.showing import progress_hooks
 from rlcore.run_folder.folder import CONFIG_FILE
 from rlcore.stock.status import StatusHook
 

@@ -7,8 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from rlcore.assembly.assembly import Assembly
-from rlcore.assembly.trainer_parts import Storage, provenance, trainer_parts
 from rlcore.checkpoints.backend import Backend
 from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.retention import Best, EveryFrames, Latest, Retention
@@ -22,9 +20,11 @@ from rlcore.errors import ConfigError
 from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.hooks.resolution import check_marks, marked
 from rlcore.loggers.writer import LogWriter, close_all, open_writer
+from rlcore.run.assembly import Assembly
 from rlcore.run.policy import PolicyBuilder, SectionBuilder
+from rlcore.run.ready import ConfiguredTrainer
 from rlcore.run.several import JointParts
-from rlcore.run.trainer import ConfiguredTrainer
+from rlcore.run.trainer_parts import Storage, provenance, trainer_parts
 from rlcore.run_folder import folder as run_folder
 from rlcore.state.sources import module_of, modules_of
 from rlcore.training.checks import check_some_envs, check_source, keepers_of

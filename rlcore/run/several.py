@@ -6,7 +6,6 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
-from rlcore.assembly.assembly import Assembly
 from rlcore.config.problems import BuildProblems
 from rlcore.config.sections import Config
 from rlcore.errors import ConfigError
@@ -18,6 +17,7 @@ from rlcore.policies.learner import JointLearner, OwnLearner
 from rlcore.policies.model import JointModel
 from rlcore.policies.points import JointHooks
 from rlcore.policies.shares import assigned, check_transforms
+from rlcore.run.assembly import Assembly
 from rlcore.run.policy import PolicyBuilder
 from rlcore.types import BackgroundCollector, Key
 from rlcore.types.optional import BatchSized, EntryWriter, offers

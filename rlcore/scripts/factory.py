@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rlcore.assembly.assembly import Assembly, hooks_of, to_device
 from rlcore.config.common_keys import with_discount_of
 from rlcore.config.core import DEFAULT_USE
 from rlcore.config.sections import find_component
 from rlcore.plugins.host import PluginHost
 from rlcore.plugins.registry import Provided
+from rlcore.run.assembly import Assembly, hooks_of, to_device
 from rlcore.scripts.env import ScriptEnv
 from rlcore.scripts.trainer import Trainer
 from rlcore.state.generators import seed_all

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rlcore.assembly.assembly import Assembly
 from rlcore.buffers.whole_batch import WholeBatches
 from rlcore.collectors.iterable import IterableCollector
 from rlcore.hooks.points import Hook, LoopHooks
@@ -16,6 +15,7 @@ from rlcore.hooks.specs import hookimpl
 from rlcore.learners.module import ModuleLearner
 from rlcore.loggers.metrics import Last
 from rlcore.loggers.writer import LogWriter
+from rlcore.run.assembly import Assembly
 from rlcore.state.fitting import optimizer_of
 from rlcore.state.generators import seed_all
 from rlcore.state.sources import modules_of

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlcore.assembly.backends import open_backend
-from rlcore.assembly.trainer_parts import Storage
 from rlcore.checkpoints.manifest import MANIFEST, CheckpointEntry, read_manifest
 from rlcore.errors import ArgumentTypeError, ConfigError, NoCheckpointError, StorageError, did_you_mean
+from rlcore.run.single_parts import open_backend
+from rlcore.run.trainer_parts import Storage
 from rlcore.scripts.rotation import CheckpointRotation
 from rlcore.state.exactness import outside
 from rlcore.state.fitting import optimizer_of

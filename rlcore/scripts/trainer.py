@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from rlcore.assembly.assembly import Assembly
-from rlcore.assembly.trainer_parts import Storage, provenance, trainer_parts
 from rlcore.errors import ConfigError
 from rlcore.hooks.points import LoopHooks
 from rlcore.loggers.metrics import Last
 from rlcore.plugins.host import PluginHost
+from rlcore.run.assembly import Assembly
+from rlcore.run.trainer_parts import Storage, provenance, trainer_parts
 from rlcore.scripts import parts as made
 from rlcore.scripts.arguments import check, horizon
 from rlcore.scripts.hooks import ArgumentHooks, updater_of

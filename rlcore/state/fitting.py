@@ -18,6 +18,9 @@ from rlcore.errors import StorageError
 from rlcore.types.hook_parts import WithOptimizer
 from rlcore.types.optional import offers
 
+# entries of a group that are no hyperparameters
+_NOT_SET: Final = ("params", "param_names")
+
 
 def check(component: Any, state: Any, closely: bool = False) -> None:
     """Refuse a state that does not fit, before the component sees it.
@@ -86,10 +89,6 @@ def _size(value: Any) -> int:
 
 def _dtype(value: Any) -> str:
     return str(value.dtype).removeprefix("torch.")
-
-
-# entries of a group that are no hyperparameters
-_NOT_SET: Final = ("params", "param_names")
 
 
 def optimizer_of(part: Any) -> Any:

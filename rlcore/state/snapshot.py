@@ -22,6 +22,10 @@ from rlcore.state.memory import bytes_of, pieces
 from rlcore.state.tree import flatten, tensor_names, unflatten
 from rlcore.types.progress import Progress, clock_of, reached
 
+# a copy is made when this many times its own cost have passed since the last
+_COST_FACTOR: Final = 200
+_LARGEST_BYTES: Final = 256 << 20
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -152,11 +156,6 @@ def training_digest(digests: Mapping[str, str], observers: Iterable[str]) -> str
     left_out = set(observers)
     of_training = {name: digest for name, digest in sorted(digests.items()) if name not in left_out}
     return xxhash.xxh3_128_hexdigest(json.dumps(of_training).encode())
-
-
-# a copy is made when this many times its own cost have passed since the last
-_COST_FACTOR: Final = 200
-_LARGEST_BYTES: Final = 256 << 20
 
 
 class LastGoodState:

@@ -12,10 +12,10 @@ import torch
 from rlcore_plugin_testing import difference, make_run
 from rlcore_plugin_testing.faults.bits import flipped_bits
 
-from rlcore.assembly.backends import open_backend
 from rlcore.checkpoints.convert import convert as convert_by
 from rlcore.checkpoints.manifest import MANIFEST, read_manifest, render, scan
 from rlcore.errors import ConfigError, PluginError, StorageError
+from rlcore.run.single_parts import open_backend
 
 BACKENDS = ("torch", "torchsnapshot", "dcp")
 SAME = ("progress", "evaluation", "owners", "versions", "domain", "exact", "inexact", "sizes", "digests", "digest")

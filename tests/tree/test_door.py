@@ -29,7 +29,6 @@ DOORS = (
     "rlcore.errors",
     "rlcore.helpers",
     "rlcore.types",
-    "rlcore.assembly",
     "rlcore.buffers",
     "rlcore.checkpoints",
     "rlcore.cli",

@@ -30,28 +30,23 @@ ROOMS = {
     "envs": "types",
     "loggers": "types process plugins",
     "learners": "types process plugins",
-    "collectors": "types envs ",
+    "collectors": "types envs state",
     "buffers": "types",
     "policies": "types hooks envs",
     "checkpoints": "files types state",
     "run_folder": "files config checkpoints",
     "training": "files types process hooks state loggers checkpoints",
     "stock": "types process hooks state loggers learners buffers run_folder training",
-    "assembly": ("types hooks plugins config state envs loggers policies checkpoints run_folder training"),
-    "scripts": (
-        "types hooks plugins config state envs loggers learners collectors buffers checkpoints training "
-        "stock assembly"
-    ),
     "run": (
-        "files types process hooks plugins config state loggers policies checkpoints run_folder training "
-        "stock assembly"
+        "files types process hooks plugins config state envs loggers policies checkpoints run_folder training stock"
+    ),
+    "scripts": (
+        "types hooks plugins config state envs loggers learners collectors buffers checkpoints training stock run"
     ),
     "front": "types process plugins config presets run_folder stock run",
     "helpers": "plugins",
     "algorithms": "plugins",
-    "cli": (
-        "version files types process hooks plugins config presets envs checkpoints run_folder assembly run"
-    ),
+    "cli": "version files types process hooks plugins config presets envs state checkpoints run_folder run",
 }
 FOR_ALL = ("errors", "lazy")
 # the front door and the door of `python -m rlcore`: nobody else imports them

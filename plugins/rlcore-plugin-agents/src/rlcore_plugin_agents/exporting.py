@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import torch
 
-from rlcore.assembly import EnvMaker, PartsBuilder, Saved, of_policy, read_saved
 from rlcore.checkpoints import MANIFEST
 from rlcore.envs import EpisodeStarts
 from rlcore.errors import FROM_OUTSIDE, ConfigError, StorageError, describe, did_you_mean
 from rlcore.files import replacing
+from rlcore.run import EnvMaker, PartsBuilder, Saved, of_policy, read_saved
 from rlcore_plugin_agents.agent import Agent
 from rlcore_plugin_agents.formats import FORMATS
 from rlcore_plugin_agents.program import examples

@@ -8,9 +8,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from rlcore.assembly import EnvMaker, PartsBuilder, Saved, read_saved
 from rlcore.errors import ConfigError
-from rlcore.run import prepare_process
+from rlcore.run import EnvMaker, PartsBuilder, Saved, prepare_process, read_saved
 from rlcore.run_folder import CONFIG_FILE
 from rlcore.types import Context, Env, EnvSpec, Evaluator, Progress
 from rlcore_plugin_agents.agent import Agent

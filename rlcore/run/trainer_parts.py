@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from rlcore.assembly.assembly import Assembly
 from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.config.sections import versions
@@ -14,6 +13,7 @@ from rlcore.hooks.points import LoopHooks
 from rlcore.loggers.metrics import Metrics
 from rlcore.loggers.writer import LogWriter
 from rlcore.plugins.host import PluginHost
+from rlcore.run.assembly import Assembly
 from rlcore.state.exactness import domain
 from rlcore.state.generators import GlobalGenerators
 from rlcore.state.sources import source_hashes

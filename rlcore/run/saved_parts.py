@@ -9,9 +9,6 @@ from typing import Any, Final
 
 import torch
 
-from rlcore.assembly.assembly import Assembly
-from rlcore.assembly.saved import Saved
-from rlcore.assembly.saved_policies import agents_of, models_of
 from rlcore.config.core import PluginsConfig
 from rlcore.config.own_modules import places_in
 from rlcore.config.policies import AGENTS
@@ -26,6 +23,8 @@ from rlcore.plugins.host import PluginHost, loose_name
 from rlcore.plugins.registry import Provided
 from rlcore.policies.model import JointModel
 from rlcore.policies.shares import assigned
+from rlcore.run.assembly import Assembly
+from rlcore.run.saved import Saved, agents_of, models_of
 from rlcore.state.restoring import restore
 from rlcore.types import Context, EnvSpec, Model, Progress, RunInfo, Stateful, Transform
 from rlcore.types.optional import offers

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from pydantic import BaseModel
 
-from rlcore.assembly.env_maker import EnvMaker
 from rlcore.config.section import Section
 from rlcore.envs.leaves import LeafEnv, OnLeaf, check_leaf, check_observes, leaf_spec
 from rlcore.envs.packed import Packed
@@ -22,6 +21,7 @@ from rlcore.envs.spec_env import SpecEnv
 from rlcore.envs.transformed import TransformedEnv, transformed_spec
 from rlcore.errors import ConfigError
 from rlcore.plugins.registry import Provided
+from rlcore.run.env_maker import EnvMaker
 from rlcore.types import Env, EnvSpec, Transform
 from rlcore.types.context import Context
 from rlcore.types.hook_parts import HookBringer
