@@ -1,32 +1,82 @@
 """Building components one after another, each seeing those before it, and registering what has state for checkpoints.
 
-In which order, and from which keys, is up to the callers: `run/builder.py` for a config, `scripts/factory.py` for
-a script.
+In which order, and from which keys, is up to the callers: `builder.py` for a config, `saved_parts.py` for a checkpoint,
+`scripts/factory.py` for a script.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import replace
 from functools import reduce
 from itertools import takewhile
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import torch
-from pydantic import BaseModel
 
+from rlcore.checkpoints.provenance import Provenance
+from rlcore.checkpoints.store import Store
 from rlcore.config.section import Section
+from rlcore.config.sections import find_component, versions
 from rlcore.envs.leaves import LeafEnv, OnLeaf, check_leaf, check_observes, leaf_spec
 from rlcore.envs.packed import Packed
-from rlcore.envs.spec_env import SpecEnv
+from rlcore.envs.spec_env import NotSteppableError, SpecEnv
+from rlcore.envs.spec_records import spec_record
 from rlcore.envs.transformed import TransformedEnv, transformed_spec
 from rlcore.errors import ConfigError
+from rlcore.hooks.points import LoopHooks
+from rlcore.loggers.metrics import Metrics
+from rlcore.loggers.writer import LogWriter
+from rlcore.plugins.host import PluginHost
 from rlcore.plugins.registry import Provided
 from rlcore.run.env_maker import EnvMaker
-from rlcore.types import Env, EnvSpec, Transform
+from rlcore.state.exactness import domain
+from rlcore.state.generators import GlobalGenerators
+from rlcore.state.sources import source_hashes
+from rlcore.training.evaluations import Evaluations
+from rlcore.training.parts import TrainerParts
+from rlcore.training.schedule import SaveSchedule
+from rlcore.training.stateful import in_order, observers
+from rlcore.types import Buffer, Collector, Env, EnvSpec, Evaluator, Learner, Stateful, Transform
 from rlcore.types.context import Context
 from rlcore.types.hook_parts import HookBringer
 from rlcore.types.optional import PartUser, offers
+from rlcore.types.optional_data import DataNamer
 from rlcore.types.optional_learning import Paced
+from rlcore.types.progress import Every
+
+# the kinds that may use parts of the model, as a critic
+_USES_MODEL_PARTS: Final = ("loss", "estimator")
+
+
+def section_of(host: PluginHost, kind: str, use: str, keys: dict[str, Any], **common: Any) -> Section:
+    """Return a section that no config has; raises like `find_component`.
+
+    Args:
+        host: imports the plugin of the component.
+        kind: of the component.
+        use: names it.
+        keys: of the component.
+        common: `name`, by default that of the component, and what else a `Section` has.
+    """
+    provided, config = find_component(host, kind, use, keys)
+    return Section(kind, common.pop("name", provided.component.name), provided, config, **common)
+
+
+class Storage(NamedTuple):
+    """Where a run saves and when; a run without a store saves nothing.
+
+    Attributes:
+        store: where checkpoints go.
+        fault_store: where batches go that were not finite.
+        schedule: when a checkpoint is due. It has state, so that a trainer which saves nothing may have one, and load
+            what others saved.
+    """
+
+    store: Store | None = None
+    fault_store: Store | None = None
+    schedule: SaveSchedule | None = None
 
 
 class Assembly:
@@ -42,31 +92,52 @@ class Assembly:
         self.context = context
         self.stateful: dict[str, Any] = {}
         self.owners: dict[str, str] = {}
+        self._model = "the model"
 
-    def build(self, provided: Provided, config: BaseModel, name: str) -> Any:
-        """Build a component that keeps no state of its own in checkpoints."""
+    def of_policy(self, spec: EnvSpec) -> Assembly:
+        """Return the assembly of one of several policies: it registers here, and sees `spec` as that of the envs."""
+        own = copy(self)
+        own.context = replace(self.context, parts={**self.context.built, "env_spec": spec})
+        return own
+
+    def build(self, section: Section, **keys: Any) -> Any:
+        """Build the component of a section, with further `keys`; it takes no part in checkpoints.
+
+        Raises:
+            ConfigError: a loss or an estimator uses a part that the model lacks.
+        """
         self.context.heart.beats += 1
+        provided, config = section.provided, section.config.model_copy(update=keys)
         kind = provided.component.kind
+        if kind in _USES_MODEL_PARTS:
+            self._check_model_parts(provided.target(), provided)  # before it reaches for them
         learning = torch.is_grad_enabled()
         try:
-            built = provided.build(config, self.context.for_component(kind, name))
+            built = provided.build(config, self.context.for_component(kind, section.name))
         finally:
             _check_torch(provided, learning)
+        if kind in _USES_MODEL_PARTS:
+            self._check_model_parts(built, provided)  # what it requires may follow from its config
+        if kind == "model":
+            self._model = str(provided)
         if kind == "optimizer" and offers(config, Paced) and not offers(built, Paced):
             built.every = config.every  # of a class that does not know the key, which every section of optimizers has
-        return built
+        return built.to(self.context.device) if isinstance(built, torch.nn.Module) else built
 
-    def part(self, provided: Provided, config: BaseModel, name: str, single: bool = False) -> Any:
-        """Build a component and register it: under its kind when it is the `single` one, else under `kind.name`."""
-        kind = provided.component.kind
-        built = to_device(self.build(provided, config, name), self.context.device)
+    def part(self, section: Section, single: bool = False, **keys: Any) -> Any:
+        """Build the component of a section, and register it, but for a loss: its weights are those of the model.
+
+        Args:
+            section: of the component.
+            single: whether it is registered under its kind, and not as `kind.name`.
+            keys: that the section has besides.
+        """
+        kind, built = section.provided.component.kind, self.build(section, **keys)
+        if kind == "loss":
+            return built
         if isinstance(built, torch.nn.Module):
             built.eval()  # whoever acts uses it so; a learner puts layers into training mode for the losses
-        return self.register(kind if single else f"{kind}.{name}", built, provided.owner.distribution)
-
-    def section(self, section: Section, single: bool = False, **keys: Any) -> Any:
-        """Build and register the component of a section, with further `keys`; see `part`."""
-        return self.part(section.provided, section.config.model_copy(update=keys), section.name, single)
+        return self.register(kind if single else f"{kind}.{section.name}", built, section.provided.owner.distribution)
 
     def register(self, name: str, built: Any, distribution: str = "rlcore") -> Any:
         """Register a part for checkpoints; one without state is listed as such in the resume report."""
@@ -74,51 +145,63 @@ class Assembly:
         self.owners[name] = distribution
         return built
 
-    def env(self, provided: Provided, config: BaseModel, name: str, **keys: Any) -> Env:
+    def env(self, section: Section, **keys: Any) -> Env:
         """Build the training envs, with further `keys`, and keep the recipe for those of evaluation and fitting."""
-        parts, config = self.context.built, config.model_copy(update=keys)
-
-        parts["make_env_for"] = make_env = EnvMaker(provided, config, name, self.context)
+        parts, config = self.context.built, section.config.model_copy(update=keys)
+        parts["make_env_for"] = make_env = EnvMaker(section.provided, config, section.name, self.context)
         parts["make_env"] = lambda num_envs, **keys: make_env("evaluation", num_envs=num_envs, **keys)
-        parts["make_fitting_env"] = self._fitting_env
         first = self.context.first_env
-        parts["env"] = env = make_env(f"from {first}" if first else "", first)  # its state is saved by the collector
-        parts["env_spec"] = env.spec
-        parts["transforms"] = []
+        env = make_env(f"from {first}" if first else "", first)  # its state is saved by the collector
+        self._begin(env)
         return env
 
     def spaces(self, spec: EnvSpec) -> None:
         """Take the spec of the envs where none are made."""
         env = SpecEnv(spec)
-        self.context.built.update(env=env, env_spec=spec, transforms=[], make_env_for=lambda *_, **__: env)
-        self.context.built["make_fitting_env"] = self._fitting_env
+        self.context.built["make_env_for"] = lambda *_, **__: env
+        self._begin(env)
 
-    def transform(self, provided: Provided, config: BaseModel, name: str, leaf: str | None = None) -> Transform:
+    def _begin(self, env: Env) -> None:
+        self.context.built.update(env=env, env_spec=env.spec, transforms=[], make_fitting_env=self._fitting_env)
+
+    def transform(self, section: Section, restored: bool = False, **keys: Any) -> Transform:
         """Build a transform, fit it on an env as the transforms before it leave it, and put it behind them.
 
         Args:
-            provided: the component.
-            config: the keys of its section.
-            name: of its section.
-            leaf: of the observations that it changes, where these are dicts.
+            section: of the transform.
+            restored: whether its state is restored afterwards, so that it can do without the frames of an env.
+            keys: that the section has besides.
+
+        Raises:
+            ConfigError: it wants frames where there are none, and has no state.
         """
-        transform = self.unfitted_transform(provided, config, name, leaf)
-        fitting = self._seen_before(transform, name)
+        parts, transform = self.context.built, self._transform(section, **keys)
+        fitting = self._seen_before(transform, section.name)
         try:
             transform.fit(fitting)
+        except NotSteppableError:
+            if not restored:
+                raise
+            if not offers(transform, Stateful):
+                raise ConfigError(
+                    f"{section.provided} takes frames of the env before training and does not save what it learns from "
+                    "them (it has no state_dict), so there is no agent with it"
+                ) from None
         finally:
             fitting.close()
-        return self.put(transform)
+        parts["env_spec"] = transformed_spec(parts["env_spec"], transform)
+        parts["transforms"].append(transform)
+        return transform
 
-    def unfitted_transform(self, provided: Provided, config: BaseModel, name: str, leaf: str | None) -> Transform:
-        """Build a transform, which sees the spec of the leaf that it changes; see `transform`."""
-        parts = self.context.built
+    def _transform(self, section: Section, **keys: Any) -> Transform:
+        """Build a transform, which sees the spec of the leaf that it changes."""
+        parts, leaf, name = self.context.built, section.leaf, section.name
         spec: EnvSpec = parts["env_spec"]
         if leaf is not None:
             check_leaf(spec, name, leaf)
             parts["env_spec"] = leaf_spec(spec, leaf)
         try:
-            transform: Transform = self.part(provided, config, name)
+            transform: Transform = self.part(section, **keys)
         finally:
             parts["env_spec"] = spec
         check_observes(transform, spec, name, leaf)
@@ -127,18 +210,11 @@ class Assembly:
         assert isinstance(spec.observation_space, Packed)
         return OnLeaf(transform, spec.observation_space, leaf)
 
-    def put(self, transform: Transform) -> Transform:
-        """Put a transform behind those there are."""
-        parts = self.context.built
-        parts["env_spec"] = transformed_spec(parts["env_spec"], transform)
-        parts["transforms"].append(transform)
-        return transform
-
     def _fitting_env(self, transform: Transform, name: str) -> Env:
         """Return one env as the transforms before `transform` leave it, or as all do where it is not among them."""
-        found = next((own for own in self.context.transforms if _is(own, transform)), transform)
-        env = self._seen_before(found, name)
-        return LeafEnv(env, found.leaf) if isinstance(found, OnLeaf) else env
+        whole = next((other for other in self.context.transforms if _is(other, transform)), transform)
+        env = self._seen_before(whole, name)
+        return LeafEnv(env, whole.leaf) if isinstance(whole, OnLeaf) else env
 
     def _seen_before(self, transform: Transform, name: str) -> SpecEnv:
         """Return one env, seen through the transforms before `transform`, or through all where it is not among them.
@@ -150,7 +226,7 @@ class Assembly:
         spec = reduce(transformed_spec, transforms, replace(parts["env"].spec, num_envs=1))
         return SpecEnv(spec, lambda: TransformedEnv(parts["make_env_for"](f"fit {name}", num_envs=1), transforms))
 
-    def check_model_parts(self, requiring: Any, provided: Provided, model: str) -> None:
+    def _check_model_parts(self, requiring: Any, provided: Provided) -> None:
         """Refuse a model that lacks a part which `requiring` uses.
 
         Raises:
@@ -160,19 +236,94 @@ class Assembly:
         missing = [part for part in requiring.requires if part not in built] if offers(requiring, PartUser) else []
         if missing:
             raise ConfigError(
-                f"{provided} requires the model parts {', '.join(missing)}, which {model} does not build; it builds "
-                f"{', '.join(built)}"
+                f"{provided} requires the model parts {', '.join(missing)}, which {self._model} does not build; it "
+                f"builds {', '.join(built)}"
             )
 
+    def trainer_parts(
+        self,
+        *,
+        model: Any,
+        collector: Collector,
+        buffer: Buffer,
+        learner: Learner,
+        hooks: LoopHooks,
+        evaluator: Evaluator | None,
+        frame_skip: int,
+        writers: list[LogWriter],
+        log_interval: int | Mapping[str, int],
+        storage: Storage,
+        update_prefix: str | None = "train/",
+    ) -> TrainerParts:
+        """Return what a trainer runs; what every trainer has is made here, and registered for checkpoints.
 
-def _is(found: Transform, transform: Transform) -> bool:
+        Args:
+            model: what is trained.
+            collector: from envs to batches.
+            buffer: from batches to minibatches.
+            learner: takes the updates.
+            hooks: of the loop.
+            evaluator: measures the policy; None where nothing does.
+            frame_skip: frames per env step.
+            writers: one per logger; they are registered already, since those of a config have owners.
+            log_interval: between two rows of metrics, see `Every`.
+            storage: where checkpoints go, and when.
+            update_prefix: before the names of what an update returns; None to leave that out of the metrics.
+        """
+        context, register = self.context, self.register
+        register("progress", context.progress)
+        if storage.schedule is not None:
+            register("checkpoints", storage.schedule)
+        metrics = register("metrics", Metrics(Every(log_interval), writers, context.group))
+        evaluations = register(
+            "evaluations", Evaluations(context.run.folder, context.progress.clock, bool(context.built.get("policies")))
+        )
+        register("generators", GlobalGenerators())
+        return TrainerParts(
+            run=context.run,
+            progress=context.progress,
+            model=model,
+            collector=collector,
+            buffer=buffer,
+            learner=learner,
+            metrics=metrics,
+            hooks=hooks,
+            transforms=context.built.get("transforms", []),
+            estimator=context.estimator,
+            evaluator=evaluator,
+            store=storage.store,
+            fault_store=storage.fault_store,
+            schedule=storage.schedule,
+            frame_skip=frame_skip,
+            update_prefix=update_prefix,
+            heart=context.heart,
+            group=context.group,
+            stateful=in_order(self.stateful),
+            evaluations=evaluations,
+        )
+
+    def provenance(self, host: PluginHost, modules: Iterable[str], threads: int) -> Provenance:
+        """Return what the checkpoints of a run say of where they come from.
+
+        Args:
+            host: the plugins that the run uses.
+            modules: names of the modules that its code is written in, besides those of the plugins.
+            threads: CPU threads of torch.
+        """
+        env = self.context.built.get("env")
+        return Provenance(
+            owners=self.owners,
+            env={} if env is None else spec_record(env.spec),
+            observers=observers(self.stateful),
+            versions=versions(host),
+            domain={**domain(self.context.device, threads), **source_hashes(host.modules(), modules)},
+            data=_data_files(self.stateful),
+        )
+
+
+def _is(whole: Transform, transform: Transform) -> bool:
     """Return whether one of the transforms is the given one, or puts it on a leaf."""
-    return found is transform or (isinstance(found, OnLeaf) and found.transform is transform)
-
-
-def to_device(built: Any, device: torch.device) -> Any:
-    """Return a module on the device, and anything else as it is."""
-    return built.to(device) if isinstance(built, torch.nn.Module) else built
+    return whole is transform or (isinstance(whole, OnLeaf) and whole.transform is transform)
 
 
 def hooks_of(part: object) -> list[Any]:
@@ -199,3 +350,13 @@ def _check_torch(provided: Provided, learning: bool) -> None:
             f"while {provided} was built, or before, a module or the script called {', '.join(calls)}, which changes "
             "all of torch; say dtype, device and gradients for your own tensors alone: torch.zeros(3, dtype=...)"
         )
+
+
+def _data_files(parts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the checksums of the files that parts learn from, by path."""
+    return {
+        file: checksum
+        for part in parts.values()
+        if offers(part, DataNamer)
+        for file, checksum in part.data_files().items()
+    }

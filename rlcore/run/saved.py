@@ -170,8 +170,8 @@ def models_of(saved: Saved) -> dict[str, dict[str, Any]]:
 
 
 def agents_of(saved: Saved) -> dict[str, list[str]]:
-    """Return the names of the agents that each policy acts for."""
-    return {name: list(table[AGENTS]) for name, table in models_of(saved).items()}
+    """Return the names of the agents that each policy acts for; none of a run with one policy."""
+    return {name: list(table[AGENTS]) for name, table in models_of(saved).items() if name}
 
 
 def of_policy(saved: Saved, policy: str | None) -> Saved:

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from rlcore.checkpoints.manifest import MANIFEST, CheckpointEntry, read_manifest
 from rlcore.errors import ArgumentTypeError, ConfigError, NoCheckpointError, StorageError, did_you_mean
+from rlcore.run.assembly import Storage
 from rlcore.run.single_parts import open_backend
-from rlcore.run.trainer_parts import Storage
 from rlcore.scripts.rotation import CheckpointRotation
 from rlcore.state.exactness import outside
 from rlcore.state.fitting import optimizer_of

@@ -14,8 +14,7 @@ from rlcore.errors import ConfigError
 from rlcore.hooks.points import LoopHooks
 from rlcore.loggers.metrics import Last
 from rlcore.plugins.host import PluginHost
-from rlcore.run.assembly import Assembly
-from rlcore.run.trainer_parts import Storage, provenance, trainer_parts
+from rlcore.run.assembly import Assembly, Storage
 from rlcore.scripts import parts as made
 from rlcore.scripts.arguments import check, horizon
 from rlcore.scripts.hooks import ArgumentHooks, updater_of
@@ -200,8 +199,7 @@ class Trainer(Loop):
         loop_hooks = made.make_hooks(assembly, hooks, self.progress_bar, self.auto_log_optim_steps)
         buffer = complete(self.replay_buffer)
         made.register_handed_over(assembly, self.loss_module, collector=collector, buffer=buffer, evaluator=evaluator)
-        parts = trainer_parts(
-            assembly,
+        parts = assembly.trainer_parts(
             model=context.built.get("model", self.loss_module),
             collector=collector,
             buffer=self._make_buffer(collector, loop_hooks),
@@ -215,8 +213,8 @@ class Trainer(Loop):
             update_prefix="" if self.auto_log_optim_steps else None,
         )
         parts.check = partial(made.check_parts, parts, context)
-        parts.provenance = provenance(
-            assembly, PluginHost(), [type(self).__module__, *made.modules(assembly)], torch.get_num_threads()
+        parts.provenance = assembly.provenance(
+            PluginHost(), [type(self).__module__, *made.modules(assembly)], torch.get_num_threads()
         )
         return parts
 
