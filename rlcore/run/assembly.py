@@ -34,10 +34,10 @@ from rlcore.run.env_maker import EnvMaker
 from rlcore.state.exactness import domain
 from rlcore.state.generators import GlobalGenerators
 from rlcore.state.sources import source_hashes
+from rlcore.training.carried import in_order, observers
 from rlcore.training.evaluations import Evaluations
 from rlcore.training.parts import TrainerParts
 from rlcore.training.schedule import SaveSchedule
-from rlcore.training.stateful import in_order, observers
 from rlcore.types import Buffer, Collector, Env, EnvSpec, Evaluator, Learner, Stateful, Transform
 from rlcore.types.context import Context
 from rlcore.types.hook_parts import HookBringer

@@ -125,10 +125,10 @@ def replace_writers(trainer: Loop, writers: list[LogWriter]) -> None:
     """Write metrics to other loggers from here on, and close those before."""
     trainer.metrics.close()
     for name in [name for name in trainer.app_state if name.startswith("logger.")]:
-        trainer._replace_part(name, None, None)
+        trainer.carried.replace(name, None, None)
     for writer in writers:
         writer.start()
-        trainer._replace_part(f"logger.{writer.name}", None, writer)
+        trainer.carried.replace(f"logger.{writer.name}", None, writer)
     trainer.metrics.writers = writers
 
 

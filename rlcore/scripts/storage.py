@@ -18,7 +18,7 @@ from rlcore.scripts.rotation import CheckpointRotation
 from rlcore.state.exactness import outside
 from rlcore.state.fitting import optimizer_of
 from rlcore.state.kinds import KINDS, kind_of
-from rlcore.training.interface import SCRIPT
+from rlcore.training.carried import SCRIPT
 from rlcore.training.loop import Loop
 from rlcore.training.saver import FAULTS
 from rlcore.training.schedule import SaveSchedule

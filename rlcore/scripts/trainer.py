@@ -228,6 +228,8 @@ class Trainer(Loop):
         if self.auto_log_optim_steps:
             self.metrics.add({"optim_steps": Last(self.progress.updates)})
 
+    _optim_steps_here = staticmethod(optim_steps)
+
     def set_seed(self, seed: int | None = None) -> None:
         """Seed the collector, and torch, NumPy and Python with the seed that follows from it.
 
@@ -303,7 +305,7 @@ class Trainer(Loop):
                     self.parts.collector,
                     made.as_collector(self.collector, self.async_collection),
                 )
-                self._replace_part("collector", replaced, self.parts.collector)
+                self.carried.replace("collector", replaced, self.parts.collector)
                 self.parts.buffer = self._make_buffer(self.parts.collector, self.hooks)
             case "loss_module":
                 self._use_loss(complete(self.loss_module))
@@ -347,7 +349,7 @@ class Trainer(Loop):
         """Minimise another loss, and move the targets that it brings."""
         learner: Any = self.learner
         replaced, learner.loss_module = learner.loss_module, loss
-        self._replace_part("loss_module", replaced, loss if isinstance(loss, torch.nn.Module) else None)
+        self.carried.replace("loss_module", replaced, loss if isinstance(loss, torch.nn.Module) else None)
         if self.model is replaced:
             self.parts.model = loss
         if updater_of(replaced) is not updater_of(loss):
@@ -365,7 +367,7 @@ class Trainer(Loop):
             storage.store,
             storage.fault_store,
         )
-        self._replace_part("checkpoints", replaced, storage.schedule)
+        self.carried.replace("checkpoints", replaced, storage.schedule)
         self.saving.saver = self.parts.saver()
         self._use_metadata()
 

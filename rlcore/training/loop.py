@@ -48,8 +48,7 @@ class Loop(TrainerInterface):
             epochs = parts.buffer.num_epochs
             if offers(parts.buffer, UpdateCounter):
                 parts.progress.updates_per_iteration = max(1, epochs * parts.buffer.most_updates(0))
-        own_steps = type(self).optim_steps.__module__.partition(".")[0] != "rlcore"
-        self._form = BatchForm(parts, own_steps)
+        self._form = BatchForm(parts, own_steps=type(self).optim_steps is not self._optim_steps_here)
         self._ran_out = False
         self._closed = False
 
@@ -65,9 +64,9 @@ class Loop(TrainerInterface):
         Raises:
             StorageError: the checkpoint has state of a module that was not registered since.
         """
-        if self._waiting:
+        if waiting := self.carried.waiting:
             raise MissingStateError(
-                f"the checkpoint has state of {', '.join(self._waiting)}, which a script registered as a module; "
+                f"the checkpoint has state of {', '.join(waiting)}, which a script registered as a module; "
                 "register it before training, or leave the state out with drop"
             )
         if self._closed:
@@ -212,6 +211,9 @@ class Loop(TrainerInterface):
         learner.end_iteration()
         if averages is not None and parts.progress.updates > updates:
             metrics.add(hooks.post_optim_complete_log(parts.progress.updates, averages.means(), self))
+
+    # what a subclass of a script may override; one of rlcore that does says so
+    _optim_steps_here = staticmethod(optim_steps)
 
     def _updates(self, batch: TensorDict | None, averages: Averages | None) -> None:
         """Take the optimisation steps of one epoch, until a hook ends it or nothing is left to sample."""
