@@ -122,8 +122,20 @@ class Loop(TrainerInterface):
     def _iteration(self) -> bool:
         """Run one iteration; return False when there was no more data for one."""
         began = time.monotonic()
-        parts, hooks, metrics = self.parts, self.parts.hooks, self.parts.metrics
-        hooks.follow_changes()
+        self.parts.hooks.follow_changes()
+        if not self._collect():
+            return False
+        self._learn()
+        self._rows.seconds_trained += time.monotonic() - began
+        evaluated = self._evaluate_if_due()
+        self._log(evaluated)
+        self.parts.collector.update_model()
+        self.saving.if_due(self._evaluation_here())
+        return True
+
+    def _collect(self) -> bool:
+        """Take the next batch, as transforms and hooks make it, and count it; return False where there is none."""
+        parts = self.parts
         self._enter("collecting")
         try:
             batch = self._form.collect()
@@ -138,10 +150,15 @@ class Loop(TrainerInterface):
         if batch is not None:
             for transform in parts.transforms:
                 batch = transform.batch(batch)
-            batch = hooks.batch_process(batch, self)
+            batch = parts.hooks.batch_process(batch, self)
         self._batch = batch
         self._count(together, episodes)
-        metrics.add(hooks.pre_steps_log(batch, self))
+        return True
+
+    def _learn(self) -> None:
+        """Hand the batch to the buffer, and take the optimisation steps that follow once it is warm."""
+        parts, hooks = self.parts, self.parts.hooks
+        parts.metrics.add(hooks.pre_steps_log(self._batch, self))
         batch = self._batch  # a TensorDict now, where a hook asked the trainer for it and may have changed it
         parts.buffer.add(batch)
         self._enter("optimising")
@@ -151,14 +168,12 @@ class Loop(TrainerInterface):
             parts.learner.follow()
         parts.progress.iterations += not parts.progress.unfinished
         hooks.post_steps(batch, self)
-        self._rows.seconds_trained += time.monotonic() - began
-        evaluated = self._lockstep.first_says(self._evaluate_if_due(), parts.progress.now)
+
+    def _log(self, evaluated: bool) -> None:
+        """Take in what the hooks have to log, and write a row of metrics where one is due or the run was evaluated."""
         self._enter("logging")
-        metrics.add(hooks.post_steps_log(batch, self))
+        self.parts.metrics.add(self.parts.hooks.post_steps_log(self._batch, self))
         self._write_metrics(force=evaluated)
-        parts.collector.update_model()
-        self.saving.if_due(self._evaluation_here())
-        return True
 
     def _steps_of(self, batch: TensorDict | None) -> int:
         """Return the valid steps that were collected; a collector in the background counts them itself."""
@@ -248,10 +263,12 @@ class Loop(TrainerInterface):
         return [every for every in (self._evaluate_every, self.parts.metrics.every, saving) if every is not None]
 
     def _evaluate_if_due(self) -> bool:
-        if self._evaluate_every is None or not self._evaluate_every.due(self.parts.progress):
-            return False
-        self.evaluate()
-        return True
+        """Evaluate where it is due; return whether the first of the processes that train together did."""
+        progress, every = self.parts.progress, self._evaluate_every
+        due = every is not None and every.due(progress)
+        if due:
+            self.evaluate()
+        return self._lockstep.first_says(due, progress.now)
 
     def _write_metrics(self, force: bool) -> None:
         if self._rows.write(force):
