@@ -135,7 +135,7 @@ class Loop(TrainerInterface):
 
     def _collect(self) -> bool:
         """Take the next batch, as transforms and hooks make it, and count it; return False where there is none."""
-        parts = self.parts
+        parts, hooks = self.parts, self.parts.hooks
         self._enter("collecting")
         try:
             batch = self._form.collect()
@@ -150,15 +150,15 @@ class Loop(TrainerInterface):
         if batch is not None:
             for transform in parts.transforms:
                 batch = transform.batch(batch)
-            batch = parts.hooks.batch_process(batch, self)
+            batch = hooks.batch_process(batch, self)
         self._batch = batch
         self._count(together, episodes)
         return True
 
     def _learn(self) -> None:
         """Hand the batch to the buffer, and take the optimisation steps that follow once it is warm."""
-        parts, hooks = self.parts, self.parts.hooks
-        parts.metrics.add(hooks.pre_steps_log(self._batch, self))
+        parts, hooks, metrics, batch = self.parts, self.parts.hooks, self.parts.metrics, self._batch
+        metrics.add(hooks.pre_steps_log(batch, self))
         batch = self._batch  # a TensorDict now, where a hook asked the trainer for it and may have changed it
         parts.buffer.add(batch)
         self._enter("optimising")
@@ -171,8 +171,9 @@ class Loop(TrainerInterface):
 
     def _log(self, evaluated: bool) -> None:
         """Take in what the hooks have to log, and write a row of metrics where one is due or the run was evaluated."""
+        hooks, metrics, batch = self.parts.hooks, self.parts.metrics, self._batch
         self._enter("logging")
-        self.parts.metrics.add(self.parts.hooks.post_steps_log(self._batch, self))
+        metrics.add(hooks.post_steps_log(batch, self))
         self._write_metrics(force=evaluated)
 
     def _steps_of(self, batch: TensorDict | None) -> int:
