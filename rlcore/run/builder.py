@@ -72,6 +72,8 @@ class Builder(SectionBuilder):
         """Build the parts in the order in which they need each other; one that fails is reported at the end."""
         parts = self.context.built
         self._build_env()
+        for section in self._config.sections["transform"]:
+            self.attempt("transform", partial(self._assembly.transform, section))
         self._share_out()
         for policy in self._policies:
             policy.build_model()
@@ -101,15 +103,13 @@ class Builder(SectionBuilder):
         self.attempt("some envs", self._check_some_envs)
 
     def _build_env(self) -> None:
-        """Build envs and transforms, or take the spaces of the data that are there in their place."""
+        """Build the envs, or take the spaces of the data that are there in their place."""
         if (env := self._config.one("env")) is not None:
             if self.context.group.rank:
                 self.context.built["first_env"] = self.context.group.rank * dict(env.config)["num_envs"]
             self.attempt("env", partial(self._assembly.env, env))
         elif self._problems.has("env") and (buffer := self._config.one("buffer")) is not None:
             self.attempt("env", partial(self._spaces_of_data, buffer))
-        for entry in self._config.sections["transform"]:
-            self.attempt("transform", partial(self._assembly.transform, entry))
 
     def _share_out(self) -> None:
         """Find out which policy acts for whom; one policy acts for all."""
