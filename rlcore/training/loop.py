@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from rlcore.errors import EndOfData, EndOfEpoch, MissingStateError, RlcoreError, note
 from rlcore.loggers.metrics import Averages
@@ -229,7 +229,7 @@ class Loop(TrainerInterface):
             metrics.add(hooks.post_optim_complete_log(parts.progress.updates, averages.means(), self))
 
     # what a subclass of a script may override; one of rlcore that does says so
-    _optim_steps_here = staticmethod(optim_steps)
+    _optim_steps_here: ClassVar[Callable[..., None]] = staticmethod(optim_steps)
 
     def _updates(self, batch: TensorDict | None, averages: Averages | None) -> None:
         """Take the optimisation steps of one epoch, until a hook ends it or nothing is left to sample."""
