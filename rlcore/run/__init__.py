@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rlcore.run.asked import Asked as Asked
     from rlcore.run.asked import ResumeOptions as ResumeOptions
     from rlcore.run.checking import checked_config as checked_config
+    from rlcore.run.checking import lacking_data as lacking_data
     from rlcore.run.checking import validated as validated
     from rlcore.run.claim import claimed as claimed
     from rlcore.run.command import command_hooks as command_hooks
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rlcore.run.command import to_its_end as to_its_end
     from rlcore.run.command import train_as_asked as train_as_asked
     from rlcore.run.ending import Ending as Ending
+    from rlcore.run.ending import StoppedAtStart as StoppedAtStart
     from rlcore.run.ending import unexpected as unexpected
     from rlcore.run.env_maker import EnvMaker as EnvMaker
     from rlcore.run.process_state import choose_device as choose_device
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from rlcore.run.shares import divided as divided
     from rlcore.run.single_parts import LoggerOfRun as LoggerOfRun
     from rlcore.run.single_parts import build_loggers as build_loggers
+    from rlcore.run.single_parts import open_backend as open_backend
 
 __all__, __getattr__, __dir__ = lazy(
     __name__,
@@ -46,15 +49,15 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.run.saved": "Saved of_policy read_saved",
         "rlcore.run.saved_parts": "AgentParts PartsBuilder",
         "rlcore.config.sections": "Config find_component find_launcher",
-        "rlcore.run.checking": "checked_config validated",
+        "rlcore.run.checking": "checked_config lacking_data validated",
         "rlcore.run.asked": "Asked ResumeOptions",
         "rlcore.run.claim": "claimed",
         "rlcore.run.command": "command_hooks say_its_end to_its_end train_as_asked",
-        "rlcore.run.ending": "Ending unexpected",
+        "rlcore.run.ending": "Ending StoppedAtStart unexpected",
         "rlcore.run.ready": "Run",
         "rlcore.run.resume": "check_unchanged_since_latest",
         "rlcore.run.shares": "divided",
         "rlcore.run.process_state": "choose_device prepare_process",
-        "rlcore.run.single_parts": "LoggerOfRun build_loggers",
+        "rlcore.run.single_parts": "LoggerOfRun build_loggers open_backend",
     },
 )

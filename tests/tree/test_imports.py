@@ -25,7 +25,6 @@ ROOMS = {
     "hooks": "types",
     "plugins": "version types hooks",
     "config": "types plugins",
-    "presets": "version types plugins config",
     "state": "types",
     "envs": "types",
     "loggers": "types process plugins",
@@ -43,10 +42,9 @@ ROOMS = {
     "scripts": (
         "types hooks plugins config state envs loggers learners collectors buffers checkpoints training stock run"
     ),
-    "front": "types process plugins config presets run_folder stock run",
     "helpers": "plugins",
     "algorithms": "plugins",
-    "cli": "version files types process hooks plugins config presets envs state checkpoints run_folder run",
+    "cli": "version types process hooks plugins config envs state run_folder run",
 }
 FOR_ALL = ("errors", "lazy")
 # the front door and the door of `python -m rlcore`: nobody else imports them
