@@ -19,9 +19,9 @@ EXAMPLES = ROOT / "examples"
 FEW = ("collector.frames_per_batch=256", "run.total_frames=512", "metrics.every=256")
 # one that collects nothing likewise, in updates
 FEW_OFFLINE = (
-    "buffer.updates_per_iteration=256",
-    "run.total_updates=512",
-    "metrics.every=256",
+    "buffer.updates_per_iteration=32",
+    "run.total_updates=64",
+    "metrics.every=32",
     "buffer.minibatch_size=2",
 )
 # and with each kind of buffer, few updates
@@ -33,12 +33,12 @@ FEW_UPDATES["imagined-replay"] = [*FEW_UPDATES["replay"], "buffer.dynamics_max_e
 FEW_UPDATES["mbpo:imagined-dataset"] = [
     *FEW_UPDATES["imagined-replay"][2:],
     "buffer.real_share=0.5",
-    "buffer.rollouts_every=256",
+    "buffer.rollouts_every=32",
 ]
 FEW_UPDATES["datasets:mixed"] = [*FEW_UPDATES["replay"], "buffer.offline_updates=4"]
 SCRIPTS = {
     "train_from_python.py": ["run.total_frames=512"],
-    "rlpyt_runner.py": ["--algo", "ppo", "--n-steps", "1e3"],
+    "rlpyt_runner.py": ["--algo", "ppo", "--n-steps", "2e2"],
     "ppo_tutorial.py": ["--frames", "2000", "--out", "curves.png"],
 }
 MODULES = {"bit_flip.py", "sighted_envs.py", "two_arms.py"}
@@ -98,8 +98,9 @@ def test_config_trains_resumes_and_plots(path, tmp_path, monkeypatch, capsys):
     """It stops after its first iteration and goes on to the end, as its metrics do."""
     monkeypatch.chdir(tmp_path)
     values = read(path).values
-    few = few_updates(values["buffer"]) if "collector" in values else FEW_UPDATES.get(values["buffer"]["use"], [])
-    overrides = [*(FEW if "collector" in values else FEW_OFFLINE), *few]
+    collects = "collector" in values
+    few = few_updates(values["buffer"]) if collects else FEW_UPDATES.get(values["buffer"]["use"], [])
+    total, overrides = (512 if collects else 64), [*(FEW if collects else FEW_OFFLINE), *few]
     if data := values["buffer"].get("path"):
         record = ["data", "record", str(path), "--random", "--episodes", "2", "--out", data]
         assert cli.main(record) == 0, capsys.readouterr().err
@@ -115,11 +116,11 @@ def test_config_trains_resumes_and_plots(path, tmp_path, monkeypatch, capsys):
         overrides += ["env.kwargs.max_cycles=40", "evaluator.episodes=4", "buffer.minibatch_size=64"]
     arguments = [word for override in overrides for word in ("--set", override)]
     train = ["train", str(path), *arguments, "--set", "run.name=few"]
-    assert cli.main([*train, "--until", "256", "--quiet"]) == 0, capsys.readouterr().err
+    assert cli.main([*train, "--until", str(total // 2), "--quiet"]) == 0, capsys.readouterr().err
     assert not (tmp_path / "runs/few/curves.png").exists()
     assert cli.main([*train, "--resume"]) == 0, capsys.readouterr().err
     rows = (tmp_path / "runs/few/metrics.csv").read_text().splitlines()
-    assert int(rows[-1].partition(",")[0]) >= 512  # the steps in which envpool resets an env are no frames
+    assert int(rows[-1].partition(",")[0]) >= total  # the steps in which envpool resets an env are no frames
     assert (tmp_path / "runs/few/curves.png").stat().st_size
 
 

@@ -90,20 +90,6 @@ def test_images_are_bytes_up_to_the_network(sections, monkeypatch):
     assert dtypes == {torch.uint8}
 
 
-@pytest.mark.parametrize("sections", [PPO, DQN], ids=["ppo", "dqn"])
-def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(sections, tmp_path):
-    whole = make_run(sections=sections, folder=tmp_path / "whole")
-    whole.trainer.train()
-    part = make_run(sections=sections, folder=tmp_path / "part")
-    part.trainer.stop_at = 32
-    part.trainer.train()
-    resumed = make_run(sections=sections, folder=tmp_path / "part", resume=True)
-    resumed.trainer.train()
-    (*_, expected), (*_, found) = (run.trainer.parts.store.entries() for run in (whole, resumed))
-    assert found.manifest["exact"]
-    assert found.manifest["digest"] == expected.manifest["digest"]
-
-
 def test_the_weights_of_discrete_sac_are_trained():
     run = make_run(sections=SAC)
     before = [parameter.detach().clone() for parameter in run.trainer.model.actor.network.encoder.parameters()]

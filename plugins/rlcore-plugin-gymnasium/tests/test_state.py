@@ -10,7 +10,7 @@ import pytest
 import torch
 from rlcore_plugin_gymnasium.config import Config
 from rlcore_plugin_gymnasium.env import make
-from rlcore_plugin_testing import difference, make_run, through_checkpoint
+from rlcore_plugin_testing import check_resumed, difference, make_run, through_checkpoint
 
 from rlcore.errors import EnvError
 from rlcore.types import Context
@@ -246,13 +246,4 @@ def test_a_run_that_cannot_be_exact_says_so_and_counts_what_it_drops(tmp_path, c
 def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(tmp_path, env):
     norm = [{"use": "observation-norm", "frames": 20}] if "Pendulum" in env["id"] else []
     sections = {**RUN, "env": {"use": "gymnasium", **env}, "transform": norm}
-    whole = make_run("run.total_frames=512", sections=sections, folder=tmp_path / "whole")
-    whole.trainer.train()
-    part = make_run("run.total_frames=512", sections=sections, folder=tmp_path / "part")
-    part.trainer.stop_at = 208
-    part.trainer.train()
-    resumed = make_run("run.total_frames=512", sections=sections, folder=tmp_path / "part", resume=True)
-    resumed.trainer.train()
-    (*_, expected), (*_, found) = (run.trainer.parts.store.entries() for run in (whole, resumed))
-    assert found.manifest["exact"]
-    assert found.manifest["digest"] == expected.manifest["digest"]
+    check_resumed(tmp_path, "run.total_frames=512", sections=sections, stop_at=208)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from rlcore_plugin_testing import make_trainer
+from rlcore_plugin_testing import check_resumed, make_trainer
 from rlcore_plugin_testing.small_run import make_run
 
 from rlcore.checkpoints.manifest import read_manifest
@@ -50,16 +50,12 @@ def finished(folder, sections, resume=False, stop_at=None):
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_that_stops_and_resumes_is_the_run_without_a_stop(name, tmp_path):
     """At frame 48 the rollouts of before are in use."""
-    whole = finished(tmp_path / "whole", RUNS[name])
-    finished(tmp_path / "parts", RUNS[name], stop_at=48)
-    assert finished(tmp_path / "parts", RUNS[name], resume=True) == whole
+    check_resumed(tmp_path, sections=RUNS[name], stop_at=48)
 
 
 def test_a_run_on_a_dataset_that_stops_and_resumes_is_the_run_without_a_stop(data, tmp_path):
     """At update 16, between two trainings and between two rollouts."""
-    whole = finished(tmp_path / "whole", offline(data))
-    finished(tmp_path / "parts", offline(data), stop_at=16)
-    assert finished(tmp_path / "parts", offline(data), resume=True) == whole
+    check_resumed(tmp_path, sections=offline(data), stop_at=16)
 
 
 def test_the_dynamics_learn_once_from_a_dataset_unless_an_interval_is_given(data):

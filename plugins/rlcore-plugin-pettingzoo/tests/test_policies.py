@@ -7,7 +7,7 @@ import pytest
 import torch
 from gymnasium.spaces import Discrete
 from rlcore_plugin_reports.curves import read_metrics
-from rlcore_plugin_testing import difference, make_run
+from rlcore_plugin_testing import check_resumed, difference, make_run
 
 import rlcore
 from rlcore.cli.command_line import main
@@ -178,17 +178,7 @@ def test_different_algorithms_train_side_by_side():
 
 
 def test_a_resume_goes_on_to_the_bit(tmp_path):
-    whole = run_of()
-    whole.trainer.train()
-    first = make_run(sections=SECTIONS, folder=tmp_path)
-    first.trainer.stop_at = 150
-    first.trainer.train()
-    second = make_run(sections=SECTIONS, folder=tmp_path, resume=True)
-    assert 0 < second.trainer.progress.frames < whole.trainer.progress.frames
-    second.trainer.train()
-    for name, part in whole.trainer.parts.stateful.items():
-        if name.partition(".")[0] in ("model", "optimizer", "progress", "buffer", "collector", "learner"):
-            assert difference(part.state_dict(), second.trainer.parts.stateful[name].state_dict()) is None, name
+    check_resumed(tmp_path, sections=SECTIONS, stop_at=150)
 
 
 @pytest.mark.parametrize(

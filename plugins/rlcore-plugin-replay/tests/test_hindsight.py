@@ -10,8 +10,7 @@ import pytest
 import torch
 from rlcore_plugin_replay.goal_episodes import GoalEpisodes
 from rlcore_plugin_replay.hindsight import joined_rewards
-from rlcore_plugin_testing import make_run, make_trainer
-from rlcore_plugin_testing.compare import difference
+from rlcore_plugin_testing import check_resumed, make_run, make_trainer
 from tensordict import TensorDict
 
 from rlcore import build, load_config
@@ -237,20 +236,9 @@ def test_episodes_are_told_apart_where_steps_are_left_out_and_a_ring_is_written_
             assert (places[count:] == after[-1]).all()
 
 
-@pytest.mark.parametrize(
-    "changes", [{}, {"n_steps": 3}, {"use": "replay:prioritized-hindsight", "n_steps": 2}], ids=str
-)
-def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(tmp_path, changes):
+def test_a_run_over_several_steps_resumes_exactly(tmp_path):
     keys = ("run.total_frames=192", "collector.frames_per_batch=24", "checkpoint.every=24")
-    whole = make_trainer(*keys, sections=sections(**changes))
-    whole.train()
-    stopped = make_trainer(*keys, folder=tmp_path, sections=sections(**changes))
-    stopped.stop_at = 72
-    stopped.train()
-    resumed = make_trainer(*keys, folder=tmp_path, sections=sections(**changes), resume=True)
-    resumed.train()
-    assert difference(whole.model.state_dict(), resumed.model.state_dict()) is None
-    assert difference(whole.parts.buffer.state_dict(), resumed.parts.buffer.state_dict()) is None
+    check_resumed(tmp_path, *keys, sections=sections(n_steps=3), stop_at=72)
 
 
 @pytest.mark.parametrize(

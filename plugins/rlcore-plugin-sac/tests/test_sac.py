@@ -129,25 +129,6 @@ def test_the_temperature_rises_where_there_is_too_little_entropy():
     assert model.temperature.log_alpha.grad < 0
 
 
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("extra", [{}, {"norm": "layer", "dropout": 0.3}])
-def test_each_loss_moves_its_own_part_alone(name, extra):
-    loss, model = built(extra)
-    loss(with_noise(loss, made_up()), (name,))[name].backward()
-    moved = {part for part in model.parts() if any(p.grad is not None for p in getattr(model, part).parameters())}
-    assert moved == {name.removeprefix("loss_")}
-
-
-@pytest.mark.parametrize("names", [ALL[:1], ALL[1:2], ALL[2:], ALL[1:]])
-def test_losses_that_are_asked_for_are_those_of_all_together(names):
-    loss, _ = built()
-    entries = with_noise(loss, made_up())
-    together, found = loss(entries), loss(entries, names)
-    assert {name for name in found if name.startswith("loss_")} == set(names)
-    assert ("td_error" in found) == ("loss_critics" in names)
-    assert all(torch.equal(value, together[name]) for name, value in found.items())
-
-
 def test_what_is_not_asked_for_is_not_read():
     loss, _ = built()
     entries = with_noise(loss, made_up())

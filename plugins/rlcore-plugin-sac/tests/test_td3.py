@@ -63,16 +63,6 @@ def test_the_losses_are_those_of_the_papers(use, noise, clip, steps, weights):
     assert found["loss_actor"].item() == pytest.approx(-own[0].mean().item(), rel=1e-4), "by the first critic"
 
 
-@pytest.mark.parametrize("sections", [DETERMINISTIC, ONE_CRITIC], ids=["td3", "ddpg"])
-@pytest.mark.parametrize("name", ["loss_critics", "loss_actor"])
-@pytest.mark.parametrize("extra", [{}, {"norm": "layer", "dropout": 0.3}])
-def test_each_loss_moves_its_own_part_alone(sections, name, extra):
-    loss, model = built(sections, extra)
-    loss(with_noise(loss, made_up()), (name,))[name].backward()
-    moved = {part for part in model.parts() if any(p.grad is not None for p in getattr(model, part).parameters())}
-    assert moved == {name.removeprefix("loss_")}
-
-
 def test_both_targets_follow_every_second_update():
     buffer = {"use": "replay", "capacity": 60, "minibatch_size": 8, "updates_per_batch": 1, "warmup_frames": 16}
     trainer = make_trainer(sections={**DETERMINISTIC, "buffer": buffer})

@@ -70,19 +70,6 @@ def test_a_run_steps_as_torch_does(build):
         assert torch.equal(ours, untouched)
 
 
-@pytest.mark.parametrize("name", ["radam", "adafactor"])
-def test_a_resumed_run_is_the_run_without_a_stop(name, build):
-    arguments = {"optimizer": [{"use": name}], "scheduler": [{"use": "linear"}]}
-    whole = build(**arguments)
-    whole.trainer.train()
-    first = build(write=True, **arguments)
-    first.trainer.stop_at = 64
-    first.trainer.train()
-    second = build(write=True, resume=True, **arguments)
-    second.trainer.train()
-    assert all(torch.equal(a, b) for a, b in zip(weights(whole), weights(second), strict=True))
-
-
 @pytest.mark.parametrize(
     ("section", "message"),
     [
