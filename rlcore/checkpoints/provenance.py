@@ -50,8 +50,8 @@ class Provenance:
 
     def in_manifest(self, snapshot: Snapshot) -> dict[str, Any]:
         """Return the entries of the manifest."""
-        from rlcore.state.hashes import training_digest  # needs torch, which looking at checkpoints does not
         from rlcore.state.ranks import own_name
+        from rlcore.state.snapshot import training_digest  # needs torch, which looking at checkpoints does not
 
         digests = snapshot.digests()
         observers = [name for name in snapshot.tree if own_name(name) in self.observers]

@@ -9,12 +9,12 @@ from rlcore.config.sections import Config
 from rlcore.process import companion, forks
 from rlcore.process.signals import GraceExpired
 from rlcore.process.watchdog import Watchdog
-from rlcore.restore.components import told
 from rlcore.run.asked import Asked
 from rlcore.run.build import build
 from rlcore.run.checking import validated
 from rlcore.run.command import command_hooks, to_its_end, train_as_asked
 from rlcore.run.ending import Ending
+from rlcore.state.restoring import told
 
 log = logging.getLogger(__name__)
 

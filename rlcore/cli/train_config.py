@@ -17,8 +17,7 @@ from rlcore.config.observers import add_observers
 from rlcore.config.raw import RawConfig
 from rlcore.errors import ConfigError
 from rlcore.process.this_process import age
-from rlcore.restore.choices import ResumeOptions
-from rlcore.run.asked import Asked
+from rlcore.run.asked import Asked, ResumeOptions
 from rlcore.run_folder import folder as run_folder
 from rlcore.run_folder.next_config import settle_after_crash
 

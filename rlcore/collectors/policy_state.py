@@ -11,7 +11,7 @@ from torch import Tensor
 
 from rlcore.envs.episode_starts import EpisodeStarts
 from rlcore.errors import PluginError
-from rlcore.restore.fitting import check_array
+from rlcore.state.fitting import check_array
 from rlcore.types import FIRST, NEXT_POLICY_STATE, POLICY_STATE, offers
 from rlcore.types.models import StatefulPolicy
 

@@ -21,7 +21,7 @@ from rlcore.envs.space_watch import SpaceWatch
 from rlcore.envs.step_checks import StepCheck, env_error
 from rlcore.envs.transformed import env_step, reward_readers, through_actions
 from rlcore.errors import FROM_OUTSIDE, EnvError, PluginError, RlcoreError
-from rlcore.restore.fitting import check_array
+from rlcore.state.fitting import check_array
 from rlcore.types import Env, Episode, Step, Transform
 from rlcore.types.heart import Heart
 from rlcore.types.optional import offers

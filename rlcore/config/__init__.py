@@ -9,6 +9,8 @@ from rlcore.lazy import lazy
 if TYPE_CHECKING:
     from rlcore.config.core import SAFE_NAME as SAFE_NAME
     from rlcore.config.file import read as read
+    from rlcore.config.own_modules import import_named as import_named
+    from rlcore.config.own_modules import meant as meant
     from rlcore.config.raw import RawConfig as RawConfig
     from rlcore.config.sections import validate as validate
     from rlcore.config.trust import check_file as check_file
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
+        "rlcore.config.own_modules": "import_named meant",
         "rlcore.config.core": "SAFE_NAME",
         "rlcore.config.file": "read",
         "rlcore.config.raw": "RawConfig",

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from rlcore.core_hooks.base import TrainerHookBase
 from rlcore.learners.clipped_step import ClippedStep, chosen_losses
-from rlcore.restore.optimizers import check_state
+from rlcore.state.fitting import check_state
 from rlcore.types import Stateful
 from rlcore.types.optional import offers
 

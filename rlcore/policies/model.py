@@ -29,7 +29,6 @@ class JointModel(nn.Module):
     Args:
         models: by the name of their policy.
         shares: which envs are whose.
-        specs: what each policy knows of its envs.
         spec: of all envs, as the transforms leave them.
         device: where the models are.
 
@@ -45,7 +44,6 @@ class JointModel(nn.Module):
         self,
         models: Mapping[str, nn.Module],
         shares: Shares,
-        specs: Mapping[str, EnvSpec],
         spec: EnvSpec,
         device: torch.device,
     ) -> None:
@@ -64,6 +62,7 @@ class JointModel(nn.Module):
                 )
             policies[name] = model.policy
             self.add_module(name, models[name])
+        specs = {name: shares.spec(name, spec) for name in models}
         self.policy = JointPolicy(policies, shares, specs, spec, device)
 
     def of(self, name: str) -> Any:

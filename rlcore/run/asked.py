@@ -9,8 +9,22 @@ from rlcore.config.common_keys import Defaults
 from rlcore.config.core import RanksConfig
 from rlcore.config.raw import RawConfig
 from rlcore.config.validation import core_section
-from rlcore.restore.choices import ResumeOptions
 from rlcore.types.progress import Clock
+
+
+@dataclass(frozen=True)
+class ResumeOptions:
+    """What a resume may do beyond going on with everything as it was.
+
+    Attributes:
+        drop: states of the checkpoint to leave unused.
+        fresh: components to start over.
+        accept_changes: go on with another config, without the promise of an exact resume.
+    """
+
+    drop: tuple[str, ...] = ()
+    fresh: tuple[str, ...] = ()
+    accept_changes: bool = False
 
 
 @dataclass(frozen=True)

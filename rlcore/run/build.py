@@ -15,8 +15,8 @@ import torch
 
 from rlcore.config.sections import Config
 from rlcore.errors import ConfigError
-from rlcore.restore.choices import ResumeOptions
 from rlcore.run import resume as resuming
+from rlcore.run.asked import ResumeOptions
 from rlcore.run.builder import Builder
 from rlcore.run.claim import claimed, claimed_elsewhere
 from rlcore.run.process_state import choose_device, prepare_process

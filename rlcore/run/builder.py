@@ -7,8 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from rlcore.assembly.assembly import Assembly
-from rlcore.assembly.trainer_parts import Storage, provenance, trainer_parts
 from rlcore.checkpoints.backend import Backend
 from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.retention import Best, EveryFrames, Latest, Retention
@@ -22,9 +20,10 @@ from rlcore.errors import ConfigError
 from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.hooks.resolution import check_marks, marked
 from rlcore.loggers.writer import LogWriter, close_all, open_writer
+from rlcore.run.assembly import Assembly, Storage
 from rlcore.run.policy import PolicyBuilder, SectionBuilder
+from rlcore.run.ready import ConfiguredTrainer
 from rlcore.run.several import JointParts
-from rlcore.run.trainer import ConfiguredTrainer
 from rlcore.run_folder import folder as run_folder
 from rlcore.state.sources import module_of, modules_of
 from rlcore.training.checks import check_some_envs, check_source, keepers_of
@@ -50,8 +49,8 @@ class Builder(SectionBuilder):
         self._joint: JointParts | None = None
         section = config.one("checkpoint")
         if section is not None:
-            build = partial(self._assembly.build, section.provided, section.config, section.name)
-            self.backend = Backend(self.attempt("checkpoint", build), section.provided.component.name)
+            checkpointer = self.attempt("checkpoint", partial(self._assembly.build, section))
+            self.backend = Backend(checkpointer, section.provided.component.name)
 
     def trainer(self, further_hooks: Iterable[Any]) -> ConfiguredTrainer:
         """Build everything and return the trainer; `further_hooks` come after those of the config.
@@ -73,6 +72,8 @@ class Builder(SectionBuilder):
         """Build the parts in the order in which they need each other; one that fails is reported at the end."""
         parts = self.context.built
         self._build_env()
+        for section in self._config.sections["transform"]:
+            self.attempt("transform", partial(self._assembly.transform, section))
         self._share_out()
         for policy in self._policies:
             policy.build_model()
@@ -102,16 +103,13 @@ class Builder(SectionBuilder):
         self.attempt("some envs", self._check_some_envs)
 
     def _build_env(self) -> None:
-        """Build envs and transforms, or take the spaces of the data that are there in their place."""
+        """Build the envs, or take the spaces of the data that are there in their place."""
         if (env := self._config.one("env")) is not None:
             if self.context.group.rank:
                 self.context.built["first_env"] = self.context.group.rank * dict(env.config)["num_envs"]
-            self.attempt("env", partial(self._assembly.env, env.provided, env.config, env.name))
+            self.attempt("env", partial(self._assembly.env, env))
         elif self._problems.has("env") and (buffer := self._config.one("buffer")) is not None:
             self.attempt("env", partial(self._spaces_of_data, buffer))
-        for entry in self._config.sections["transform"]:
-            build = partial(self._assembly.transform, entry.provided, entry.config, entry.name, entry.leaf)
-            self.attempt("transform", build)
 
     def _share_out(self) -> None:
         """Find out which policy acts for whom; one policy acts for all."""
@@ -151,8 +149,7 @@ class Builder(SectionBuilder):
 
     def _parts(self) -> TrainerParts:
         built = self.context.built
-        parts = trainer_parts(
-            self._assembly,
+        parts = self._assembly.trainer_parts(
             model=built["model"],
             collector=built["collector"],
             buffer=built["buffer"],
@@ -170,7 +167,7 @@ class Builder(SectionBuilder):
 
     def _provenance(self) -> Provenance:
         config, resolved = self._config, self.context.run.resolved_config
-        common = provenance(self._assembly, config.host, self._modules(), config.run.threads)
+        common = self._assembly.provenance(config.host, self._modules(), config.run.threads)
         digest = config_hash(resolved, config.free_keys(), hooks_among(common.observers))
         return replace(common, config=recorded(resolved), config_hash=digest, versions=resolved["versions"])
 
@@ -190,7 +187,7 @@ class Builder(SectionBuilder):
             if self.context.group.rank and _of_first_rank(section.provided.target()):
                 continue
             self.attempt("hook", partial(_check_class, section))
-            instance = self.attempt("hook", partial(self._assembly.section, section))
+            instance = self.attempt("hook", partial(self._assembly.part, section))
             hook = Hook(section.name, instance, str(section.provided.owner))
             if instance is not None and self.attempt("hook", partial(_checked, hook)):
                 hooks.append(hook)
@@ -207,8 +204,7 @@ class Builder(SectionBuilder):
         writers: list[LogWriter] = []
         try:
             for section in self._config.sections["logger"]:
-                build = partial(self._assembly.build, section.provided, section.config, section.name)
-                writers.append(open_writer(section.name, build, section.required))
+                writers.append(open_writer(section.name, partial(self._assembly.build, section), section.required))
                 name = f"logger.{section.name}"
                 self._assembly.register(name, writers[-1], section.provided.owner.distribution)
         except BaseException:

@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from rlcore.assembly.assembly import Assembly, hooks_of, to_device
 from rlcore.config.problems import BuildProblems
 from rlcore.config.sections import Config, Section
 from rlcore.config.validation import checked
 from rlcore.errors import ConfigError, NotBuiltError
 from rlcore.policies.shares import check_one_policy
+from rlcore.run.assembly import Assembly, hooks_of
 from rlcore.training.checks import check_entries, check_memory, check_paces, warn_of_no_updates, writers_of
 from rlcore.types.context import Context
 from rlcore.types.optional import Schedulable, offers
@@ -72,7 +72,7 @@ class SectionBuilder:
 
     def _one(self, kind: str, **keys: Any) -> Any:
         section = self._config.one(kind)
-        return None if section is None else self._assembly.section(section, not section.policy, **keys)
+        return None if section is None else self._assembly.part(section, not section.policy, **keys)
 
     def _required(self, kind: str) -> Section:
         section = self._config.one(kind)
@@ -98,11 +98,11 @@ class PolicyBuilder(SectionBuilder):
         if self._problems.has("env") and "env_spec" in parts:
             self.attempt("env", lambda: check_one_policy(parts["env_spec"]))
         self.build_one("model")
-        self.build_one("loss", self._loss)
-        self.build_one("estimator", self._estimator)
+        self.build_one("loss")
+        self.build_one("estimator")
         for kind in ("optimizer", "scheduler"):
             built = {
-                own_name(entry): self.attempt(kind, partial(self._assembly.section, entry)) for entry in sections[kind]
+                own_name(entry): self.attempt(kind, partial(self._assembly.part, entry)) for entry in sections[kind]
             }
             if self._problems.has(kind):
                 parts[f"{kind}s"] = built if kind == "optimizer" else list(built.values())
@@ -125,19 +125,6 @@ class PolicyBuilder(SectionBuilder):
         """Check what the parts read, and whether all know a policy with a state."""
         self.attempt("entries", self._check_entries)
         self.attempt("memory", self._check_memory)
-
-    def _estimator(self) -> Any:
-        if (section := self._config.one("estimator")) is not None:
-            self._check_model_parts(section.provided.target(), section)
-        return self._one("estimator")
-
-    def _loss(self) -> Any:
-        """Build the loss; its weights are the model's, so it is not registered for checkpoints."""
-        section = self._required("loss")
-        self._check_model_parts(section.provided.target(), section)  # before it reaches for them
-        loss = to_device(self._assembly.build(section.provided, section.config, section.name), self.context.device)
-        self._check_model_parts(loss, section)  # what it requires may follow from its config
-        return loss
 
     def _check_entries(self) -> None:
         """Hold what the loss reads against who writes it; the class speaks for a part that cannot be built."""
@@ -175,9 +162,6 @@ class PolicyBuilder(SectionBuilder):
     def _check_updates(self) -> None:
         check_paces(self.context.optimizers, self.context)
         warn_of_no_updates(self.context)
-
-    def _check_model_parts(self, requiring: Any, section: Section) -> None:
-        self._assembly.check_model_parts(requiring, section.provided, str(self._required("model").provided))
 
 
 def own_name(section: Section) -> str:

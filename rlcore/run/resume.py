@@ -16,18 +16,17 @@ from rlcore.config.changes import changes, check_unchanged, entries_of, hooks_am
 from rlcore.config.sections import Config
 from rlcore.errors import StorageError
 from rlcore.plugins.component import COMPONENT_SECTIONS
-from rlcore.restore.choices import ResumeOptions
-from rlcore.restore.components import Restored
-from rlcore.restore.optimizers import with_hyperparameters
-from rlcore.restore.owners import changed_owners, check_owners
+from rlcore.run.asked import ResumeOptions
 from rlcore.run.ready import Run
 from rlcore.run_folder.folder import CHECKPOINTS
 from rlcore.run_folder.next_config import announce, settle
 from rlcore.run_folder.origin import Origin, latest_checkpoint
 from rlcore.run_folder.run_id import read_id, write_id
-from rlcore.state.exactness import outside
+from rlcore.state.exactness import changed_owners, check_owners, outside
+from rlcore.state.fitting import with_hyperparameters
 from rlcore.state.memory import PIECE_BYTES, bytes_of, in_shared_file, is_plain
 from rlcore.state.ranks import of_each_rank, states_of_rank
+from rlcore.state.restoring import Restored
 from rlcore.state.snapshot import Snapshot
 from rlcore.types import InPlaceCheckpointer, Stateful
 from rlcore.types.optional import offers

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from copy import copy
-from dataclasses import replace
 from typing import Any
 
-from rlcore.assembly.assembly import Assembly
 from rlcore.config.problems import BuildProblems
 from rlcore.config.sections import Config
 from rlcore.errors import ConfigError
@@ -18,6 +15,7 @@ from rlcore.policies.learner import JointLearner, OwnLearner
 from rlcore.policies.model import JointModel
 from rlcore.policies.points import JointHooks
 from rlcore.policies.shares import assigned, check_transforms
+from rlcore.run.assembly import Assembly
 from rlcore.run.policy import PolicyBuilder
 from rlcore.types import BackgroundCollector, Key
 from rlcore.types.optional import BatchSized, EntryWriter, offers
@@ -49,8 +47,7 @@ class JointParts:
         context.built["policies"] = self._shares.policies
         self.policies: dict[str, PolicyBuilder] = {}
         for name in config.policies:
-            own = copy(assembly)
-            own.context = replace(context, parts={**context.built, "env_spec": self._shares.spec(name, spec)})
+            own = assembly.of_policy(self._shares.spec(name, spec))
             self.policies[name] = PolicyBuilder(config.of_policy(name), own, problems, name)
 
     def share_out_batches(self) -> OwnBatches:
@@ -81,8 +78,7 @@ class JointParts:
 
     def model(self) -> JointModel:
         """Return the models as one."""
-        specs = {name: policy.context.env_spec for name, policy in self.policies.items()}
-        return JointModel(self._of_each("model"), self._shares, specs, self._context.env_spec, self._context.device)
+        return JointModel(self._of_each("model"), self._shares, self._context.env_spec, self._context.device)
 
     def estimator(self) -> JointEstimator | None:
         """Return the estimators as one; None where no policy has one."""

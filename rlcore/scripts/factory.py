@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rlcore.assembly.assembly import Assembly, hooks_of, to_device
 from rlcore.config.common_keys import with_discount_of
 from rlcore.config.core import DEFAULT_USE
-from rlcore.config.sections import find_component
+from rlcore.config.section import Section
 from rlcore.plugins.host import PluginHost
-from rlcore.plugins.registry import Provided
+from rlcore.run.assembly import Assembly, hooks_of, section_of
 from rlcore.scripts.env import ScriptEnv
 from rlcore.scripts.trainer import Trainer
 from rlcore.state.generators import seed_all
@@ -77,8 +77,7 @@ class Factory:
 
         `evaluator` and `transform` make further ones. What is returned follows every transform that is built later.
         """
-        provided, config = self._find("env", use, keys)
-        self._assembly.env(provided, config, provided.component.name)
+        self._assembly.env(self._section("env", use, keys))
         return ScriptEnv(self.context)
 
     def transform(self, use: str, *, leaf: str | None = None, **keys: Any) -> Any:
@@ -86,8 +85,7 @@ class Factory:
 
         `leaf` names that of the observations which it changes, where they are dicts.
         """
-        provided, config = self._find("transform", use, keys)
-        return self._assembly.transform(provided, config, self._free_name("transform", provided), leaf)
+        return self._assembly.transform(self._section("transform", use, keys, leaf))
 
     def model(self, use: str, **keys: Any) -> Any:
         """Build the model for the spaces of the env, as the transforms leave them."""
@@ -95,27 +93,19 @@ class Factory:
 
     def estimator(self, use: str, **keys: Any) -> Any:
         """Build the estimator of advantages; the trainer calls it."""
-        self._check_model_parts("estimator", use, keys)
         return self._one("estimator", use, keys)
 
     def loss(self, use: str, **keys: Any) -> Any:
         """Build the loss over the model."""
-        self._check_model_parts("loss", use, keys)
-        provided, config = self._find("loss", use, keys)
-        self._loss_keys = config
-        built = self._assembly.build(provided, config, provided.component.name)
-        self.context.built["loss"] = loss = to_device(built, self.context.device)  # its weights are the model's
-        return loss
+        return self._one("loss", use, keys)
 
     def optimizer(self, use: str, **keys: Any) -> torch.optim.Optimizer:
         """Build an optimizer over the model; the trainer registers it."""
-        provided, config = self._find("optimizer", use, keys)
-        return self._assembly.build(provided, config, provided.component.name)  # type: ignore[no-any-return]
+        return self._assembly.build(self._section("optimizer", use, keys))  # type: ignore[no-any-return]
 
     def scheduler(self, use: str, **keys: Any) -> Any:
         """Build a schedule, for an `LRSchedulerHook`."""
-        provided, config = self._find("scheduler", use, keys)
-        return self._assembly.build(provided, config, provided.component.name)
+        return self._assembly.build(self._section("scheduler", use, keys))
 
     def collector(self, use: str = DEFAULT_USE["collector"], **keys: Any) -> Any:
         """Build the collector over env, transforms and model."""
@@ -134,13 +124,11 @@ class Factory:
 
     def hook(self, use: str, **keys: Any) -> Any:
         """Build a hook, for the argument `hooks` of the trainer."""
-        provided, config = self._find("hook", use, keys)
-        return self._assembly.build(provided, config, self._free_name("hook", provided))
+        return self._assembly.build(self._section("hook", use, keys))
 
     def logger(self, use: str, **keys: Any) -> Any:
         """Build a logger, for the argument `logger` of the trainer."""
-        provided, config = self._find("logger", use, keys)
-        return self._assembly.build(provided, config, self._free_name("logger", provided))
+        return self._assembly.build(self._section("logger", use, keys))
 
     def trainer(self, **arguments: Any) -> Trainer:
         """Return a trainer of the parts that were built; the arguments are those of `Trainer`.
@@ -163,23 +151,19 @@ class Factory:
         return Trainer(**given, assembly=self._assembly)
 
     def _one(self, kind: str, use: str, keys: dict[str, Any]) -> Any:
-        provided, config = self._find(kind, use, keys)
+        section = self._section(kind, use, keys)
+        if kind == "loss":
+            self._loss_keys = section.config
         if kind == "buffer":
-            config = with_discount_of(config, self._loss_keys)
-        self.context.built[kind] = built = self._assembly.part(provided, config, provided.component.name, single=True)
+            section = replace(section, config=with_discount_of(section.config, self._loss_keys))
+        self.context.built[kind] = built = self._assembly.part(section, single=True)
         return built
 
-    def _find(self, kind: str, use: str, keys: dict[str, Any]) -> tuple[Provided, BaseModel]:
-        return find_component(self._host, kind, use, keys)
-
-    def _check_model_parts(self, kind: str, use: str, keys: dict[str, Any]) -> None:
-        provided, _ = self._find(kind, use, keys)
-        self._assembly.check_model_parts(provided.target(), provided, "the model")
-
-    def _free_name(self, kind: str, provided: Provided) -> str:
-        name = provided.component.name
-        number, free = 1, name
+    def _section(self, kind: str, use: str, keys: dict[str, Any], leaf: str | None = None) -> Section:
+        """Return what a config would say, under a name that no part of the kind has."""
+        section = section_of(self._host, kind, use, keys, leaf=leaf)
+        number, free = 1, section.name
         while f"{kind}.{free}" in self._assembly.stateful:
             number += 1
-            free = f"{name}-{number}"
-        return free
+            free = f"{section.name}-{number}"
+        return replace(section, name=free)

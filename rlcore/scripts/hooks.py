@@ -94,14 +94,14 @@ class ArgumentHooks:
     def _forget(self, name: str, hook: Any) -> None:
         """Call a hook no more, and save it no more."""
         self._trainer._operations.forget(hook)
-        self._trainer._replace_part(name, hook, None)
+        self._trainer.carried.replace(name, hook, None)
 
     def _save_as_modules(self, new: Mapping[str, Any]) -> None:
         """Save the states of optimizers by which a stepper takes the steps, in place of those before."""
         for policy in dict.fromkeys([*self._saved_optimizers, *new]):
             name, old, optimizer = _module_name(policy), self._saved_optimizers.get(policy), new.get(policy)
             if old is not None or optimizer is None:
-                self._trainer._replace_part(name, old, optimizer)
+                self._trainer.carried.replace(name, old, optimizer)
             else:
                 self._trainer.register_module(name, optimizer)
         self._saved_optimizers = dict(new)

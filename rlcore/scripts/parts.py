@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rlcore.assembly.assembly import Assembly
 from rlcore.buffers.whole_batch import WholeBatches
 from rlcore.collectors.iterable import IterableCollector
 from rlcore.core_hooks.progress_bar import ProgressBar
@@ -18,7 +17,8 @@ from rlcore.learners.module import ModuleLearner
 from rlcore.loggers.metrics import Last
 from rlcore.loggers.writer import LogWriter
 from rlcore.plugins.adapters import adapted
-from rlcore.restore.optimizers import optimizer_of
+from rlcore.run.assembly import Assembly
+from rlcore.state.fitting import optimizer_of
 from rlcore.state.generators import seed_all
 from rlcore.state.sources import modules_of
 from rlcore.training.checks import check_entries, check_memory, check_some_envs, keepers_of, writers_of
@@ -125,10 +125,10 @@ def replace_writers(trainer: Loop, writers: list[LogWriter]) -> None:
     """Write metrics to other loggers from here on, and close those before."""
     trainer.metrics.close()
     for name in [name for name in trainer.app_state if name.startswith("logger.")]:
-        trainer._replace_part(name, None, None)
+        trainer.carried.replace(name, None, None)
     for writer in writers:
         writer.start()
-        trainer._replace_part(f"logger.{writer.name}", None, writer)
+        trainer.carried.replace(f"logger.{writer.name}", None, writer)
     trainer.metrics.writers = writers
 
 

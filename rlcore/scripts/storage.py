@@ -10,15 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlcore.assembly.backends import open_backend
-from rlcore.assembly.trainer_parts import Storage
 from rlcore.checkpoints.manifest import MANIFEST, CheckpointEntry, read_manifest
 from rlcore.errors import ArgumentTypeError, ConfigError, NoCheckpointError, StorageError, did_you_mean
-from rlcore.restore.optimizers import optimizer_of
+from rlcore.run.assembly import Storage
+from rlcore.run.single_parts import open_backend
 from rlcore.scripts.rotation import CheckpointRotation
 from rlcore.state.exactness import outside
+from rlcore.state.fitting import optimizer_of
 from rlcore.state.kinds import KINDS, kind_of
-from rlcore.training.interface import SCRIPT
+from rlcore.training.carried import SCRIPT
 from rlcore.training.loop import Loop
 from rlcore.training.saver import FAULTS
 from rlcore.training.schedule import SaveSchedule

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from rlcore.assembly.assembly import Assembly
-from rlcore.assembly.trainer_parts import Storage, provenance, trainer_parts
 from rlcore.errors import ConfigError
 from rlcore.hooks.points import LoopHooks
 from rlcore.loggers.metrics import Last
 from rlcore.plugins.adapters import adapted
 from rlcore.plugins.host import PluginHost
 from rlcore.plugins.known import lend
+from rlcore.run.assembly import Assembly, Storage
 from rlcore.scripts import parts as made
 from rlcore.scripts.arguments import check, horizon
 from rlcore.scripts.hooks import ArgumentHooks, updater_of
@@ -200,8 +199,7 @@ class Trainer(Loop):
         loop_hooks = made.make_hooks(assembly, hooks, self.progress_bar, self.auto_log_optim_steps)
         buffer = adapted(self.replay_buffer)
         made.register_handed_over(assembly, self.loss_module, collector=collector, buffer=buffer, evaluator=evaluator)
-        parts = trainer_parts(
-            assembly,
+        parts = assembly.trainer_parts(
             model=context.built.get("model", self.loss_module),
             collector=collector,
             buffer=self._make_buffer(collector, loop_hooks),
@@ -215,8 +213,8 @@ class Trainer(Loop):
             update_prefix="" if self.auto_log_optim_steps else None,
         )
         parts.check = partial(made.check_parts, parts, context)
-        parts.provenance = provenance(
-            assembly, PluginHost(), [type(self).__module__, *made.modules(assembly)], torch.get_num_threads()
+        parts.provenance = assembly.provenance(
+            PluginHost(), [type(self).__module__, *made.modules(assembly)], torch.get_num_threads()
         )
         return parts
 
@@ -229,6 +227,8 @@ class Trainer(Loop):
         super().optim_steps(batch)
         if self.auto_log_optim_steps:
             self.metrics.add({"optim_steps": Last(self.progress.updates)})
+
+    _optim_steps_here = staticmethod(optim_steps)
 
     def set_seed(self, seed: int | None = None) -> None:
         """Seed the collector, and torch, NumPy and Python with the seed that follows from it.
@@ -259,7 +259,7 @@ class Trainer(Loop):
             map_location: as in `torch.load`; where tensors are before the parts take them. Parameters and the state of
                 optimizers stay on the devices where they are.
             mmap: whether tensors that a part keeps may stay mapped from the files.
-            options: `drop` and `fresh`, as `rlcore.restore.components.restore` takes them.
+            options: `drop` and `fresh`, as `rlcore.state.restoring.restore` takes them.
 
         Raises:
             StorageError: there is none, it is damaged, or does not fit what is registered.
@@ -305,7 +305,7 @@ class Trainer(Loop):
                     self.parts.collector,
                     made.as_collector(self.collector, self.async_collection),
                 )
-                self._replace_part("collector", replaced, self.parts.collector)
+                self.carried.replace("collector", replaced, self.parts.collector)
                 self.parts.buffer = self._make_buffer(self.parts.collector, self.hooks)
             case "loss_module":
                 self._use_loss(adapted(self.loss_module))
@@ -349,7 +349,7 @@ class Trainer(Loop):
         """Minimise another loss, and move the targets that it brings."""
         learner: Any = self.learner
         replaced, learner.loss_module = learner.loss_module, loss
-        self._replace_part("loss_module", replaced, loss if isinstance(loss, torch.nn.Module) else None)
+        self.carried.replace("loss_module", replaced, loss if isinstance(loss, torch.nn.Module) else None)
         if self.model is replaced:
             self.parts.model = loss
         if updater_of(replaced) is not updater_of(loss):
@@ -367,7 +367,7 @@ class Trainer(Loop):
             storage.store,
             storage.fault_store,
         )
-        self._replace_part("checkpoints", replaced, storage.schedule)
+        self.carried.replace("checkpoints", replaced, storage.schedule)
         self.saving.saver = self.parts.saver()
         self._use_metadata()
 

@@ -1,4 +1,4 @@
-"""The state of a run in memory: taken, hashed, kept, and what its bits depend on."""
+"""The state of a run in memory: taken, hashed, kept, given back, and what its bits depend on."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING
 from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
+    from rlcore.state.fitting import check_array as check_array
+    from rlcore.state.fitting import check_state as check_state
+    from rlcore.state.fitting import optimizer_of as optimizer_of
     from rlcore.state.generators import seed_all as seed_all
     from rlcore.state.generators import untouched_generators as untouched_generators
-    from rlcore.state.hashes import add_tensor as add_tensor
     from rlcore.state.kinds import dtype_of as dtype_of
-    from rlcore.state.last_good import LastGoodState as LastGoodState
     from rlcore.state.memory import bytes_of as bytes_of
     from rlcore.state.memory import copy_in_pieces as copy_in_pieces
     from rlcore.state.memory import pieces as pieces
+    from rlcore.state.snapshot import LastGoodState as LastGoodState
     from rlcore.state.snapshot import Snapshot as Snapshot
+    from rlcore.state.snapshot import add_tensor as add_tensor
     from rlcore.state.sources import modules_of as modules_of
     from rlcore.state.tree import flatten as flatten
     from rlcore.state.tree import through_checkpoint as through_checkpoint
@@ -24,13 +27,12 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
+        "rlcore.state.fitting": "check_array check_state optimizer_of",
         "rlcore.state.generators": "seed_all untouched_generators",
         "rlcore.state.memory": "bytes_of copy_in_pieces pieces",
         "rlcore.state.tree": "flatten through_checkpoint unflatten",
-        "rlcore.state.hashes": "add_tensor",
         "rlcore.state.kinds": "dtype_of",
-        "rlcore.state.last_good": "LastGoodState",
-        "rlcore.state.snapshot": "Snapshot",
+        "rlcore.state.snapshot": "LastGoodState Snapshot add_tensor",
         "rlcore.state.sources": "modules_of",
     },
 )

@@ -7,18 +7,24 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 import torch
 import xxhash
 from torch import Tensor
 
-from rlcore.state.hashes import add_tensor
+from rlcore.state.memory import bytes_of, pieces
 from rlcore.state.tree import flatten, tensor_names, unflatten
 from rlcore.types.progress import Progress, clock_of, reached
+
+# a copy is made when this many times its own cost have passed since the last
+_COST_FACTOR: Final = 200
+_LARGEST_BYTES: Final = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -130,3 +136,62 @@ def _copy(tensor: Tensor, into: Tensor | None) -> Tensor:
 def _is_finite(tensor: Tensor) -> bool:
     """Return whether every element is finite; a sum says so at once, unless it overflows or something is not."""
     return math.isfinite(float(tensor.sum())) or bool(torch.isfinite(tensor).all())
+
+
+def add_tensor(digest: xxhash.xxh3_128, name: str, tensor: Tensor) -> None:
+    """Take the name, the type, the shape and the elements of a tensor into a hash."""
+    digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+    plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    for piece in pieces(bytes_of(plain)):
+        digest.update(piece)
+
+
+def training_digest(digests: Mapping[str, str], observers: Iterable[str]) -> str:
+    """Return one hash over the components that training depends on.
+
+    Args:
+        digests: component name to hash.
+        observers: the components that watch a run and do not change it: loggers, metrics, progress bars.
+    """
+    left_out = set(observers)
+    of_training = {name: digest for name, digest in sorted(digests.items()) if name not in left_out}
+    return xxhash.xxh3_128_hexdigest(json.dumps(of_training).encode())
+
+
+class LastGoodState:
+    """Holds the latest kept snapshot. Keeping costs at most half a percent of the time, so some boundaries pass by.
+
+    The cost of a copy is the least of the last five, so that one that was held up does not put off the next for long.
+    A state of more than 256 MiB is not copied; then the latest checkpoint is what a failure leaves.
+
+    Attributes:
+        snapshot: the latest one, or None.
+    """
+
+    def __init__(self) -> None:
+        self.snapshot: Snapshot | None = None
+        self._costs: deque[float] = deque(maxlen=5)
+        self._next = 0.0
+        self._reached = -1
+
+    def due(self, now: int) -> bool:
+        """Return whether the time has come to keep the state of this moment of the run's clock."""
+        return now != self._reached and time.monotonic() >= self._next
+
+    def keep(self, take: Callable[[], Snapshot]) -> None:
+        """Keep a copy of what `take` returns, unless that is too large."""
+        began = time.monotonic()
+        snapshot = take()
+        if snapshot.nbytes > _LARGEST_BYTES:
+            self.snapshot, self._next = None, float("inf")
+            return
+        self.hold(snapshot)
+        self._reached = snapshot.reached
+        now = time.monotonic()
+        first = not self._costs  # it pays for what happens once, so it says nothing about the next
+        self._costs.append(now - began)
+        self._next = now if first else now + _COST_FACTOR * min(self._costs)
+
+    def hold(self, snapshot: Snapshot) -> None:
+        """Copy a state in the place of the one before."""
+        self.snapshot = snapshot.copied()

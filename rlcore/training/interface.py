@@ -1,25 +1,24 @@
-"""The trainer as hooks and scripts see it: what they may read, ask and tell, and the state that checkpoints carry.
+"""The trainer as hooks and scripts see it: what they may read, ask and tell.
 
-`rlcore.types.trainer.Trainer` promises it to hooks. What happens in which order is in `loop.py`.
+`rlcore.types.trainer.Trainer` promises it to hooks. What happens in which order is in `loop.py`, what checkpoints carry
+in `carried.py`.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from rlcore.errors import HookError
 from rlcore.hooks.operations import Operations, source_of
 from rlcore.hooks.points import LoopHooks
 from rlcore.loggers.metrics import Metrics
-from rlcore.plugins.adapters import adapted
-from rlcore.restore.components import Restored, restore
-from rlcore.state.exactness import unrestored_parts
+from rlcore.state.restoring import Restored
 from rlcore.state.snapshot import Snapshot
 from rlcore.training.attributes import PartAttribute
+from rlcore.training.carried import Carried, states_of
 from rlcore.training.foreign import check_name
 from rlcore.training.lockstep import Lockstep
 from rlcore.training.lost import lost
@@ -27,7 +26,6 @@ from rlcore.training.metric_rows import MetricRows
 from rlcore.training.parts import TrainerParts
 from rlcore.training.saver import Saver
 from rlcore.training.saving import Saving
-from rlcore.training.stateful import in_order, observers, states_of
 from rlcore.types import (
     Buffer,
     CollectedBatch,
@@ -36,21 +34,17 @@ from rlcore.types import (
     Evaluator,
     Learner,
     RunInfo,
-    Stateful,
     Transform,
 )
 from rlcore.types.foreign import UpdatesPolicyWeights
 from rlcore.types.hook_parts import HookObject
-from rlcore.types.optional import Follower, offers
+from rlcore.types.optional import offers
 from rlcore.types.progress import Progress
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
 log = logging.getLogger(__name__)
-
-# whose the state of a module is that a script registered
-SCRIPT: Final = "script"
 
 
 class TrainerInterface:
@@ -74,6 +68,7 @@ class TrainerInterface:
         stop_reason: why the run was asked to stop, or None.
         stop_at: where it stops, on the clock of the run; its horizon unless it is told otherwise.
         saving: saves checkpoints when their time has come.
+        carried: what checkpoints carry.
     """
 
     parts: TrainerParts
@@ -104,13 +99,12 @@ class TrainerInterface:
         self.stop_reason: str | None = None
         self.stop_at = parts.progress.total
         self.saving = Saving(parts, self.snapshot, self._checkpoint_saved, self._enter)
+        self.carried = Carried(parts)
         self._rows = MetricRows(parts)
         self._lockstep = Lockstep(parts.group)
         self._batch: Any = None
         self._first_frame = self._first_now = 0
         self._operations = Operations(self.hooks, lambda: (self.clip_grad_norm, self.clip_norm))
-        # states of a checkpoint whose modules are yet to be registered
-        self._waiting: dict[str, Any] = {}
         # hook objects that were told of this trainer
         self._attached: list[Any] = []
         self._enter("setup")
@@ -280,17 +274,9 @@ class TrainerInterface:
         """
         if not isinstance(module_name, str) and isinstance(module, str):
             module_name, module = module, module_name
-        if module_name in self.parts.stateful:
-            taken = type(self.parts.stateful[module_name]).__name__
-            raise HookError(f"register_module: the name {module_name!r} is taken by a {taken}; choose another one")
-        if not offers(adapted(module), Stateful):
-            raise HookError(
-                f"register_module({module_name!r}): a {type(module).__name__} has no state_dict and load_state_dict"
-            )
-        self._replace_part(module_name, None, module, SCRIPT)
+        restored = self.carried.register(module_name, module)
         self._operations.name(module, module_name)
-        if module_name in self._waiting:
-            restore({module_name: module}, {module_name: self._waiting.pop(module_name)}, {})
+        if restored:
             self._tell_collector()
 
     def compute_loss(self, sub_batch: TensorDict, method: str | None = None) -> Any:
@@ -320,50 +306,16 @@ class TrainerInterface:
 
         What a script has yet to register as a module waits for that.
         """
-        parts, owners = self.parts, options.get("owners") or {}
-        self._waiting |= {
-            name: state
-            for name, state in states.items()
-            if owners.get(name) == SCRIPT and name not in parts.stateful and name not in options.get("drop", ())
-        }
-        present = {name: state for name, state in states.items() if name not in self._waiting}
-        report = restore(parts.stateful, present, notes or {}, moved=parts.heart.beat, **options)
-        if offers(parts.learner, Follower) and any(map(_learner_starts_over, report)):
-            parts.learner.follow()  # one that was restored has followed already
-        self._first_frame, self._first_now = parts.progress.frames, parts.progress.now
+        report = self.carried.restore(states, notes or {}, **options)
+        progress = self.parts.progress
+        self._first_frame, self._first_now = progress.frames, progress.now
         if self.saver is not None:
-            self.saver.saved_at = parts.progress.now
+            self.saver.saved_at = progress.now
         self._tell_collector()
-        self._say_inexact(unrestored_parts(parts.stateful))
         return report
 
     def _registered(self, source: Any) -> None:
         """Hear of an object of which an operation was registered."""
-
-    def _replace_part(self, name: str, old: Any, new: Any, owner: str = "rlcore") -> None:
-        """Let the checkpoints from here on hold `new` in place of `old`, or under `name`.
-
-        Args:
-            name: of `new` in checkpoints, where `old` is not among the parts.
-            old: what is replaced; None for nothing.
-            new: what has a state; None to leave a part out.
-            owner: whose `new` is.
-        """
-        parts, owners = dict(self.parts.stateful), dict(self.parts.provenance.owners)
-        name = next((taken for taken, part in parts.items() if old is not None and part is old), name)
-        if new is None:
-            parts.pop(name, None)
-            owners.pop(name, None)
-        else:
-            parts[name], owners[name] = new, owner
-        self.parts.stateful = in_order(parts)
-        self.parts.provenance = replace(self.parts.provenance, owners=owners).with_observers(observers(parts))
-
-    def _say_inexact(self, reasons: list[str]) -> None:
-        """Log, and let every checkpoint from here on say, why a resume is not exact."""
-        for reason in reasons:
-            log.warning("exact = false: %s", reason)
-        self.parts.provenance = self.parts.provenance.with_reasons(reasons)
 
     def _tell_collector(self) -> None:
         """Let a collector that acts with copies of the weights have the restored ones."""
@@ -382,7 +334,3 @@ class TrainerInterface:
         """Note what the loop does now, for messages and for the watchdog."""
         self._phase = phase
         self.parts.heart.beats += 1
-
-
-def _learner_starts_over(line: Restored) -> bool:
-    return line.outcome == "starts over" and line.name.partition(".")[0] == "learner"

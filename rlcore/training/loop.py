@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from rlcore.errors import EndOfData, EndOfEpoch, MissingStateError, RlcoreError, note
 from rlcore.loggers.metrics import Averages
@@ -48,8 +48,7 @@ class Loop(TrainerInterface):
             epochs = parts.buffer.num_epochs
             if offers(parts.buffer, UpdateCounter):
                 parts.progress.updates_per_iteration = max(1, epochs * parts.buffer.most_updates(0))
-        own_steps = type(self).optim_steps.__module__.partition(".")[0] != "rlcore"
-        self._form = BatchForm(parts, own_steps)
+        self._form = BatchForm(parts, own_steps=type(self).optim_steps is not self._optim_steps_here)
         self._ran_out = False
         self._closed = False
 
@@ -65,9 +64,9 @@ class Loop(TrainerInterface):
         Raises:
             StorageError: the checkpoint has state of a module that was not registered since.
         """
-        if self._waiting:
+        if waiting := self.carried.waiting:
             raise MissingStateError(
-                f"the checkpoint has state of {', '.join(self._waiting)}, which a script registered as a module; "
+                f"the checkpoint has state of {', '.join(waiting)}, which a script registered as a module; "
                 "register it before training, or leave the state out with drop"
             )
         if self._closed:
@@ -123,8 +122,20 @@ class Loop(TrainerInterface):
     def _iteration(self) -> bool:
         """Run one iteration; return False when there was no more data for one."""
         began = time.monotonic()
-        parts, hooks, metrics = self.parts, self.parts.hooks, self.parts.metrics
-        hooks.follow_changes()
+        self.parts.hooks.follow_changes()
+        if not self._collect():
+            return False
+        self._learn()
+        self._rows.seconds_trained += time.monotonic() - began
+        evaluated = self._evaluate_if_due()
+        self._log(evaluated)
+        self.parts.collector.update_model()
+        self.saving.if_due(self._evaluation_here())
+        return True
+
+    def _collect(self) -> bool:
+        """Take the next batch, as transforms and hooks make it, and count it; return False where there is none."""
+        parts, hooks = self.parts, self.parts.hooks
         self._enter("collecting")
         try:
             batch = self._form.collect()
@@ -142,6 +153,11 @@ class Loop(TrainerInterface):
             batch = hooks.batch_process(batch, self)
         self._batch = batch
         self._count(together, episodes)
+        return True
+
+    def _learn(self) -> None:
+        """Hand the batch to the buffer, and take the optimisation steps that follow once it is warm."""
+        parts, hooks, metrics, batch = self.parts, self.parts.hooks, self.parts.metrics, self._batch
         metrics.add(hooks.pre_steps_log(batch, self))
         batch = self._batch  # a TensorDict now, where a hook asked the trainer for it and may have changed it
         parts.buffer.add(batch)
@@ -152,14 +168,13 @@ class Loop(TrainerInterface):
             parts.learner.follow()
         parts.progress.iterations += not parts.progress.unfinished
         hooks.post_steps(batch, self)
-        self._rows.seconds_trained += time.monotonic() - began
-        evaluated = self._lockstep.first_says(self._evaluate_if_due(), parts.progress.now)
+
+    def _log(self, evaluated: bool) -> None:
+        """Take in what the hooks have to log, and write a row of metrics where one is due or the run was evaluated."""
+        hooks, metrics, batch = self.parts.hooks, self.parts.metrics, self._batch
         self._enter("logging")
         metrics.add(hooks.post_steps_log(batch, self))
         self._write_metrics(force=evaluated)
-        parts.collector.update_model()
-        self.saving.if_due(self._evaluation_here())
-        return True
 
     def _steps_of(self, batch: TensorDict | None) -> int:
         """Return the valid steps that were collected; a collector in the background counts them itself."""
@@ -213,6 +228,9 @@ class Loop(TrainerInterface):
         if averages is not None and parts.progress.updates > updates:
             metrics.add(hooks.post_optim_complete_log(parts.progress.updates, averages.means(), self))
 
+    # what a subclass of a script may override; one of rlcore that does says so
+    _optim_steps_here: ClassVar[Callable[..., None]] = staticmethod(optim_steps)
+
     def _updates(self, batch: TensorDict | None, averages: Averages | None) -> None:
         """Take the optimisation steps of one epoch, until a hook ends it or nothing is left to sample."""
         parts = self.parts
@@ -246,10 +264,12 @@ class Loop(TrainerInterface):
         return [every for every in (self._evaluate_every, self.parts.metrics.every, saving) if every is not None]
 
     def _evaluate_if_due(self) -> bool:
-        if self._evaluate_every is None or not self._evaluate_every.due(self.parts.progress):
-            return False
-        self.evaluate()
-        return True
+        """Evaluate where it is due; return whether the first of the processes that train together did."""
+        progress, every = self.parts.progress, self._evaluate_every
+        due = every is not None and every.due(progress)
+        if due:
+            self.evaluate()
+        return self._lockstep.first_says(due, progress.now)
 
     def _write_metrics(self, force: bool) -> None:
         if self._rows.write(force):

@@ -16,8 +16,7 @@ from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.errors import NumericalError, StorageError
 from rlcore.files.durable import sync_logs
-from rlcore.state.last_good import LastGoodState
-from rlcore.state.snapshot import Snapshot
+from rlcore.state.snapshot import LastGoodState, Snapshot
 from rlcore.training.schedule import SaveSchedule
 from rlcore.types.heart import Heart
 from rlcore.types.progress import Progress

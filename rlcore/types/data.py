@@ -31,9 +31,9 @@ class Collector(Protocol):
 
     Called in `rlcore/training/loop.py`:
 
-        steps, episodes = self._steps_of(batch), list(parts.collector.episodes())
+        self.parts.collector.update_model()
         ...
-        parts.collector.update_model()
+        steps, episodes = self._steps_of(batch), list(parts.collector.episodes())
     """
 
     batch_steps: int

@@ -216,7 +216,7 @@ class Model(Protocol):
     Attributes:
         policy: acts with the current weights.
 
-    Called in `rlcore/assembly/assembly.py`:
+    Called in `rlcore/run/assembly.py`:
 
         built = self.context.model.parts()
         missing = [part for part in requiring.requires if part not in built] if offers(requiring, PartUser) else []

@@ -201,7 +201,7 @@ class Stateful(Protocol):
     Called in the process that trains, between two iterations. A component without these two methods starts over in a
     resume. What is saved must be enough to go on as if there had been no stop.
 
-    Called in `rlcore/training/stateful.py`:
+    Called in `rlcore/training/carried.py`:
 
         with named(f"{name.replace('.', ' ')} in its state_dict", kind):
             states[name] = part.state_dict()

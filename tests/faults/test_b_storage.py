@@ -33,7 +33,7 @@ from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.retention import Best, Latest
 from rlcore.checkpoints.store import Store
 from rlcore.errors import ConfigError, NumericalError, StorageError
-from rlcore.restore.choices import ResumeOptions
+from rlcore.run.asked import ResumeOptions
 from rlcore.run.build import build
 from rlcore.state.snapshot import Snapshot
 from rlcore.types.progress import Progress

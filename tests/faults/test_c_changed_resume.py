@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import rlcore
-from rlcore.restore.choices import ResumeOptions
+from rlcore.run.asked import ResumeOptions
 
 RUN = Path("runs/tiny")
 OPTIMIZERS = {

@@ -8,7 +8,7 @@ from rlcore_plugin_testing import difference, make_run
 
 from rlcore import NumericalError, hookimpl
 from rlcore.checkpoints.store import Store
-from rlcore.state import last_good
+from rlcore.state import snapshot
 
 POISON = {
     "loss": lambda losses: {**losses, "loss_actor": losses["loss_actor"] * torch.nan},
@@ -62,7 +62,7 @@ def test_g1_the_batch_that_led_to_it_is_kept(tmp_path):
 
 
 def test_g1_the_state_before_it_is_saved_and_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(last_good, "_COST_FACTOR", 0)  # keep every boundary, whatever it costs
+    monkeypatch.setattr(snapshot, "_COST_FACTOR", 0)  # keep every boundary, whatever it costs
     whole = make_run(folder=tmp_path / "whole")
     whole.trainer.train()
     run = make_run(folder=tmp_path / "run", hooks=[Poison("loss")])

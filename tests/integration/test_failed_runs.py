@@ -11,7 +11,7 @@ from rlcore_plugin_testing import make_run
 from rlcore import hookimpl
 from rlcore.checkpoints.manifest import scan
 from rlcore.errors import EnvError, NumericalError, RlcoreError, StorageError
-from rlcore.state import last_good
+from rlcore.state import snapshot
 
 SECTIONS = {"hook": [{"use": "testing:toy"}], "evaluator": {"use": "episodes", "episodes": 2, "every": 16}}
 BATCH, END = 16, 96
@@ -53,7 +53,7 @@ def undisturbed(tmp_path_factory):
 @pytest.fixture
 def every_boundary(monkeypatch):
     """Keep every boundary, however fast the iterations are."""
-    monkeypatch.setattr(last_good, "_COST_FACTOR", 0)
+    monkeypatch.setattr(snapshot, "_COST_FACTOR", 0)
 
 
 class OopsError(Exception):
@@ -146,7 +146,7 @@ def test_a_failed_iteration_is_discarded_and_the_run_goes_on_as_if_it_had_not_fa
 
 
 def test_without_a_recent_boundary_the_newest_checkpoint_stands(tmp_path, undisturbed, monkeypatch):
-    monkeypatch.setattr(last_good, "_COST_FACTOR", 10**9)  # so that only the first boundary is kept
+    monkeypatch.setattr(snapshot, "_COST_FACTOR", 10**9)  # so that only the first boundary is kept
     trainer = make(tmp_path, hooks=[FailsAt("post_steps", 64)]).trainer
     with pytest.raises(OopsError):
         trainer.train()
@@ -335,7 +335,7 @@ def test_a_run_that_was_killed_between_its_last_save_and_its_end_writes_what_it_
 
 
 def test_a_hook_that_fails_at_the_last_checkpoint_does_not_hide_the_first_error(tmp_path, monkeypatch):
-    monkeypatch.setattr("rlcore.state.last_good._COST_FACTOR", 0)
+    monkeypatch.setattr("rlcore.state.snapshot._COST_FACTOR", 0)
 
     class Twice:
         @hookimpl

@@ -25,30 +25,27 @@ ROOMS = {
     "hooks": "types",
     "plugins": "version types hooks",
     "config": "types plugins",
-    "state": "types",
+    "state": "types plugins",
     "envs": "types",
     "loggers": "types process plugins",
-    "restore": "types plugins",
     "learners": "types process plugins",
-    "collectors": "types envs restore",
+    "collectors": "types envs state",
     "buffers": "types",
     "policies": "types hooks envs",
     "checkpoints": "files types state",
     "run_folder": "files config checkpoints",
-    "training": "files types process hooks plugins state loggers restore checkpoints",
-    "core_hooks": "types process hooks loggers restore learners run_folder training",
-    "assembly": ("types hooks plugins config state envs loggers restore policies checkpoints run_folder training"),
-    "scripts": (
-        "types hooks plugins config state envs loggers restore learners collectors buffers checkpoints training "
-        "core_hooks assembly"
-    ),
+    "training": "files types process hooks plugins state loggers checkpoints",
+    "core_hooks": "types process hooks state loggers learners run_folder training",
     "run": (
-        "files types process hooks plugins config state loggers restore policies checkpoints run_folder training "
-        "core_hooks assembly"
+        "files types process hooks plugins config state envs loggers policies checkpoints run_folder training "
+        "core_hooks"
+    ),
+    "scripts": (
+        "types hooks plugins config state envs loggers learners collectors buffers checkpoints training core_hooks run"
     ),
     "helpers": "plugins",
     "algorithms": "plugins",
-    "cli": "version types process hooks plugins config envs restore run_folder run",
+    "cli": "version types process hooks plugins config envs state run_folder run",
 }
 FOR_ALL = ("errors", "lazy")
 # the front door and the door of `python -m rlcore`: nobody else imports them

@@ -17,9 +17,9 @@ from rlcore_plugin_agents.program_agent import program_agent
 from rlcore_plugin_testing import make_run
 
 import rlcore
-from rlcore.assembly.saved_parts import AgentParts
 from rlcore.envs.spec_records import spec_record
 from rlcore.errors import ConfigError
+from rlcore.run.saved_parts import AgentParts
 from rlcore.scripts.factory import Factory
 
 from .test_export import trained

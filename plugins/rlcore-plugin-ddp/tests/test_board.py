@@ -119,7 +119,7 @@ def board_place(board, frames):
 
 
 def test_a_state_that_is_too_large_is_not_kept(board, monkeypatch):
-    monkeypatch.setattr("rlcore.state.last_good._LARGEST_BYTES", 100)
+    monkeypatch.setattr("rlcore.state.snapshot._LARGEST_BYTES", 100)
     states = KeptStates(board, rank=0, place=0)
     states.keep(lambda: snapshot(64, 5000))
     assert not states.due(128)

@@ -15,7 +15,7 @@ from rlcore_plugin_testing.small_run import make_run
 
 from rlcore.checkpoints.manifest import read_manifest
 from rlcore.errors import StorageError
-from rlcore.restore.choices import ResumeOptions
+from rlcore.run.asked import ResumeOptions
 from rlcore.training.loop import Loop
 
 from .sections import around, offline, write_toy

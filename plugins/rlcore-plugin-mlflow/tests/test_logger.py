@@ -18,7 +18,7 @@ from rlcore_plugin_spool.contracts import wait_until_sent
 from rlcore_plugin_testing import make_run
 
 from rlcore.errors import ConfigError
-from rlcore.restore.choices import ResumeOptions
+from rlcore.run.asked import ResumeOptions
 
 from .reading import Tracked
 

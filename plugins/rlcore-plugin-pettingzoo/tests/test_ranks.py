@@ -12,7 +12,7 @@ from rlcore_plugin_testing.train_command import TrainCommand, children
 
 from rlcore import hookimpl
 from rlcore.policies.batches import OwnBatches
-from rlcore.restore.choices import ResumeOptions
+from rlcore.run.asked import ResumeOptions
 from rlcore.run.build import build
 
 from .mixed import SECTIONS

@@ -9,7 +9,7 @@ from rlcore_plugin_testing import make_trainer
 from tensordict import TensorDict
 
 from rlcore.errors import StorageError
-from rlcore.restore.choices import ResumeOptions
+from rlcore.run.asked import ResumeOptions
 
 BUFFER = {"use": "replay", "capacity": 40, "minibatch_size": 8, "warmup_frames": 16}
 

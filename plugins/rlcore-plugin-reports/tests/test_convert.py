@@ -13,9 +13,9 @@ from rlcore_plugin_reports.conversion import convert as convert_by
 from rlcore_plugin_testing import difference, make_run
 from rlcore_plugin_testing.faults.bits import flipped_bits
 
-from rlcore.assembly.backends import open_backend
 from rlcore.checkpoints.manifest import MANIFEST, read_manifest, render, scan
 from rlcore.errors import ConfigError, PluginError, StorageError
+from rlcore.run.single_parts import open_backend
 
 BACKENDS = ("torch", "torchsnapshot", "dcp")
 SAME = ("progress", "evaluation", "owners", "versions", "domain", "exact", "inexact", "sizes", "digests", "digest")

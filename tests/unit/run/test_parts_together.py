@@ -7,7 +7,7 @@ import torch
 from rlcore_plugin_testing.ranks import digests, in_ranks
 from rlcore_plugin_testing.small_run import make_config
 
-from rlcore.restore.choices import ResumeOptions
+from rlcore.run.asked import ResumeOptions
 from rlcore.run.build import build
 
 CARTPOLE = {"use": "gymnasium", "id": "CartPole-v1", "num_envs": 4, "vectorization": "serial"}

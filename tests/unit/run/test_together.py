@@ -10,7 +10,7 @@ from rlcore_plugin_testing.small_run import make_config
 from rlcore.checkpoints.manifest import scan
 from rlcore.errors import RlcoreError
 from rlcore.hooks.specs import hookimpl
-from rlcore.restore.choices import ResumeOptions
+from rlcore.run.asked import ResumeOptions
 from rlcore.run.build import build
 from rlcore.types import Alone
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import torch
 
 from rlcore import Progress
-from rlcore.state import last_good
-from rlcore.state.last_good import LastGoodState
-from rlcore.state.snapshot import Snapshot
+from rlcore.state import snapshot
+from rlcore.state.snapshot import LastGoodState, Snapshot
 from rlcore.state.tree import flatten, unflatten
 from rlcore.training.evaluations import Evaluations
 from rlcore.types import EvaluationResult
 
 
-def snapshot(frames=0, size=1):
+def moment(frames=0, size=1):
     return Snapshot.of({"model": {"x": torch.zeros(size)}}, Progress(1000, frames)).copied()
 
 
@@ -22,12 +21,12 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now = 100.0
-        monkeypatch.setattr(last_good.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(snapshot.time, "monotonic", lambda: self.now)
 
     def keep(self, kept, frames, seconds):
         def take():
             self.now += seconds
-            return snapshot(frames)
+            return moment(frames)
 
         kept.keep(take)
 
@@ -75,9 +74,9 @@ def test_a_large_state_is_never_copied(monkeypatch):
         def copied(self):
             raise MemoryError("a replay buffer larger than memory")
 
-    monkeypatch.setattr(last_good, "_LARGEST_BYTES", 100)
+    monkeypatch.setattr(snapshot, "_LARGEST_BYTES", 100)
     kept = LastGoodState()
-    kept.keep(lambda: snapshot(size=25))
+    kept.keep(lambda: moment(size=25))
     assert kept.snapshot is not None
     kept = LastGoodState()
     kept.keep(lambda: OutOfMemory.of({"buffer": {"rows": torch.zeros(26)}}, Progress(1000)))

@@ -10,8 +10,7 @@ import torch
 
 from rlcore import Progress
 from rlcore.errors import StorageError
-from rlcore.state.hashes import training_digest
-from rlcore.state.snapshot import Snapshot
+from rlcore.state.snapshot import Snapshot, training_digest
 
 
 def take(**states):

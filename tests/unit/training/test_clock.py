@@ -170,7 +170,7 @@ def test_a_horizon_can_be_moved_and_a_clock_cannot(tmp_path):
     assert longer.progress.now == 48
     frames = {**EVALUATED, "run": {"name": "toy", "seed": 1, "total_frames": 64, "device": "cpu"}}
     frames |= {"collector": {"use": "local", "frames_per_batch": 16}}
-    from rlcore.restore.choices import ResumeOptions
+    from rlcore.run.asked import ResumeOptions
 
     with pytest.raises(StorageError, match="counted in updates, and \\[run\\] total_frames would count it in frames"):
         make_run(*COMMON, sections=frames, folder=tmp_path, resume=ResumeOptions(accept_changes=True))

@@ -6,8 +6,8 @@ import pytest
 from rlcore_plugin_testing import make_run
 
 from rlcore import CheckpointRotation, Factory, hookimpl
-from rlcore.assembly.saved import read_saved
 from rlcore.errors import ConfigError, NoCheckpointError
+from rlcore.run.saved import read_saved
 from rlcore.training.evaluations import COLUMNS, TABLE
 
 

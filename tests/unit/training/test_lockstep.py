@@ -165,7 +165,7 @@ def test_without_a_hook_that_may_end_an_epoch_nothing_is_asked(together):
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_the_first_rank_says_when_a_copy_of_the_state_is_kept(together, rank, monkeypatch):
-    monkeypatch.setattr("rlcore.state.last_good._COST_FACTOR", 0)  # here it would be kept at every boundary
+    monkeypatch.setattr("rlcore.state.snapshot._COST_FACTOR", 0)  # here it would be kept at every boundary
     loop = together(Two([OTHER._replace(steps=0)], rank=rank), write=True)
     kept = []
     for _ in loop:

@@ -11,7 +11,7 @@ import torch
 import rlcore
 from rlcore import ConfigError, hookimpl
 from rlcore.errors import StorageError
-from rlcore.restore.choices import ResumeOptions
+from rlcore.run.asked import ResumeOptions
 
 
 def weights(run):

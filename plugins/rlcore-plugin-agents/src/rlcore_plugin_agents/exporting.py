@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import torch
 
-from rlcore.assembly import EnvMaker, PartsBuilder, Saved, of_policy, read_saved
 from rlcore.checkpoints import MANIFEST
 from rlcore.envs import EpisodeStarts
 from rlcore.errors import FROM_OUTSIDE, ConfigError, StorageError, describe, did_you_mean
 from rlcore.files import replacing
+from rlcore.run import EnvMaker, PartsBuilder, Saved, of_policy, read_saved
 from rlcore_plugin_agents.agent import Agent
 from rlcore_plugin_agents.formats import FORMATS
 from rlcore_plugin_agents.program import examples
@@ -114,8 +114,8 @@ def _played(saved: Saved, agent: Agent, count: int) -> Array:
         ConfigError: the env has other spaces than the agent was trained with, as that of several policies has.
     """
     builder = PartsBuilder(saved, _CPU, ("env",))
-    provided, config = builder.component("env", saved.config["env"])
-    with closing(EnvMaker(provided, config, "env", builder.context)("export", num_envs=1)) as env:
+    section = builder.section("env", saved.config["env"])
+    with closing(EnvMaker(section.provided, section.config, "env", builder.context)("export", num_envs=1)) as env:
         if (env.spec.observation_space, env.spec.action_space) != (agent.observation_space, agent.action_space):
             raise ConfigError(f"it has the spaces {env.spec.observation_space} and {env.spec.action_space}")
         starts = EpisodeStarts(env.spec)

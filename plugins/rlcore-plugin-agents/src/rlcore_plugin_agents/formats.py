@@ -9,8 +9,8 @@ from typing import Final
 
 import torch
 
-from rlcore.assembly import AgentParts
 from rlcore.errors import ConfigError
+from rlcore.run import AgentParts
 from rlcore_plugin_agents import onnx_file, safetensors_file, torch_export
 from rlcore_plugin_agents.agent import Agent
 

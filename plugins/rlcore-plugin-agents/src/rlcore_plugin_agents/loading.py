@@ -7,9 +7,8 @@ from pathlib import Path
 
 import torch
 
-from rlcore.assembly import PartsBuilder, of_policy, read_saved
 from rlcore.errors import ConfigError
-from rlcore.run import choose_device
+from rlcore.run import PartsBuilder, choose_device, of_policy, read_saved
 from rlcore_plugin_agents.agent import Agent
 from rlcore_plugin_agents.formats import FORMATS, format_of
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from rlcore import __version__
-from rlcore.assembly import AgentParts
 from rlcore.envs import recorded_spec, spec_record
 from rlcore.errors import ConfigError, StorageError
+from rlcore.run import AgentParts
 from rlcore.types import EnvSpec
 
 # the key in the metadata of a file

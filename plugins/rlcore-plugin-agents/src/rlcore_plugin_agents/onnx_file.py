@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from rlcore.assembly import AgentParts
 from rlcore.envs import Packed
 from rlcore.errors import FROM_OUTSIDE, ConfigError, MissingPluginError, StorageError, describe
+from rlcore.run import AgentParts
 from rlcore_plugin_agents.agent import Agent
 from rlcore_plugin_agents.notes import KEY, notes_of, read_notes
 from rlcore_plugin_agents.program import INPUTS, exported_program, state_of

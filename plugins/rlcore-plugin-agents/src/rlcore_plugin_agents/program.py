@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rlcore.assembly import AgentParts
 from rlcore.envs import ActionModule, MemoryModule, ObservationModule, Packed, observation_dtype, transformed_spec
 from rlcore.errors import FROM_OUTSIDE, ConfigError, describe
+from rlcore.run import AgentParts
 from rlcore.types import Transform, has_memory, offers
 from rlcore_plugin_agents.agent import acts_on_actions, changes_observations
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import torch
 
-from rlcore.assembly import AgentParts, PartsBuilder, Saved
 from rlcore.config import note_written
 from rlcore.errors import MissingPluginError, StorageError, describe
+from rlcore.run import AgentParts, PartsBuilder, Saved
 from rlcore.state import flatten, unflatten
 from rlcore_plugin_agents.agent import Agent
 from rlcore_plugin_agents.notes import KEY, notes_of, read_notes

@@ -8,9 +8,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from rlcore.assembly import EnvMaker, PartsBuilder, Saved, read_saved
 from rlcore.errors import ConfigError
-from rlcore.run import prepare_process
+from rlcore.run import EnvMaker, PartsBuilder, Saved, prepare_process, read_saved
 from rlcore.run_folder import CONFIG_FILE
 from rlcore.types import Context, Env, EnvSpec, Evaluator, Progress
 from rlcore_plugin_agents.agent import Agent
@@ -98,8 +97,8 @@ def set_stage(
     if limit := config["env"].get("max_episode_steps"):  # it may be another one than in training
         context.built["env_spec"] = replace(context.env_spec, max_episode_steps=-(-limit // spec.frame_skip))
     table = config.get("evaluator") or {"use": "core:episodes"}
-    provided, keys = builder.component("evaluator", table)
-    evaluator = provided.build(keys, context.for_component("evaluator", table.get("name", "episodes")))
+    section = builder.section("evaluator", table)
+    evaluator = section.provided.build(section.config, context.for_component("evaluator", section.name))
     return Stage(context, spec, frames, at, evaluator)
 
 
@@ -133,8 +132,8 @@ def _context_of(agent: Agent, like: Context) -> Context:
 
 def _env_maker(builder: PartsBuilder, context: Context, table: Mapping[str, Any], spec: EnvSpec) -> Callable[..., Env]:
     """Return what makes envs of a section; they must have the spaces that the agent knows."""
-    provided, config = builder.component("env", table)
-    schema = type(config)
+    section = builder.section("env", table)
+    provided, config, schema = section.provided, section.config, type(section.config)
 
     def make(num_envs: int, **keys: Any) -> Env:
         unknown = [key for key in keys if key not in schema.model_fields]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import torch
 
-from rlcore.assembly import AgentParts
 from rlcore.config import check_file, note_file
 from rlcore.errors import StorageError, describe
+from rlcore.run import AgentParts
 from rlcore_plugin_agents.agent import Agent
 from rlcore_plugin_agents.notes import KEY, notes_of, read_notes
 from rlcore_plugin_agents.program import exported_program, state_of

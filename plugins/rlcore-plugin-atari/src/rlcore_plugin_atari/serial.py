@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 
 from rlcore.errors import EnvError
-from rlcore.restore import check_array
+from rlcore.state import check_array
 from rlcore.types import EnvSpec, InfoListener, Step
 from rlcore_plugin_atari.game import Game
 

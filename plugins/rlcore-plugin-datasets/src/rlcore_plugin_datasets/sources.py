@@ -15,9 +15,9 @@ from rlcore_plugin_agents.loading import load_agent
 from rlcore_plugin_agents.stage import set_stage
 
 import rlcore
-from rlcore.assembly import EnvMaker
 from rlcore.envs import keeping_to_masks
 from rlcore.errors import ConfigError
+from rlcore.run import EnvMaker
 from rlcore.run_folder import read_config
 from rlcore.types import Context
 from rlcore_plugin_datasets.recording import Act, env_spec_text

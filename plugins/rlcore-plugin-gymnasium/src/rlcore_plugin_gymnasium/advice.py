@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gymnasium
 
-from rlcore.assembly import meant
+from rlcore.config import meant
 from rlcore_plugin_gymnasium.families import FAMILIES, family_of
 
 

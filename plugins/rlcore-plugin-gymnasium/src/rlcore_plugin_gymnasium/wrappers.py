@@ -9,7 +9,7 @@ from typing import Any, Final
 import gymnasium
 import numpy as np
 
-from rlcore.assembly import import_named
+from rlcore.config import import_named
 from rlcore.errors import FROM_OUTSIDE, ConfigError, describe, did_you_mean
 
 _KEY: Final = "[env] wrappers"

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rlcore.assembly import published
 from rlcore.errors import ConfigError, did_you_mean
+from rlcore.run import published
 from rlcore.types import Context, EnvSpec
 from rlcore_plugin_learners.actions import ActionDistributions
 from rlcore_plugin_learners.columns import Columns

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import torch
 from torch import Tensor
 
-from rlcore.assembly import import_named
+from rlcore.config import import_named
 from rlcore.errors import ConfigError
 
 Rule: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]

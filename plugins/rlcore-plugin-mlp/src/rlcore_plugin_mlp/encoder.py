@@ -10,7 +10,7 @@ import gymnasium
 import torch
 from torch import Tensor, nn
 
-from rlcore.assembly import import_named
+from rlcore.config import import_named
 from rlcore.errors import ConfigError, RlcoreError, describe
 from rlcore_plugin_mlp.leaves import PackedEncoder
 

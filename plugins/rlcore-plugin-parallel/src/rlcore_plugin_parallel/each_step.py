@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import Field
 
-from rlcore.assembly import import_named
 from rlcore.collectors import LocalCollector
+from rlcore.config import import_named
 from rlcore.errors import ConfigError, EndOfData, PluginError, RlcoreError, describe
 from rlcore.types import Context, Env, Stateful, Step, offers
 

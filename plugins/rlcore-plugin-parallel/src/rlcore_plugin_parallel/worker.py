@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 import torch
 
 from rlcore import ConfigError, RlcoreError
-from rlcore.assembly import EnvMaker
 from rlcore.collectors import Acting, EnvStepper, Remembering, remembering
 from rlcore.envs import inexact_env, only_resets, unrestored_env
 from rlcore.errors import describe
 from rlcore.process import STOPPING, lenient
+from rlcore.run import EnvMaker
 from rlcore.state import seed_all
 from rlcore.types import EnvSpec, Policy, Stateful, offers
 from rlcore_plugin_parallel.all_rows import AllRows

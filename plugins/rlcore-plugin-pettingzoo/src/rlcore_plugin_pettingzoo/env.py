@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, Field
 
-from rlcore.assembly import import_named
+from rlcore.config import import_named
 from rlcore.envs import ACTION_MASK, AgentSpaces, Packed, keeping_to_masks
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, RlcoreError, describe
 from rlcore.types import AgentSpec, Context, EnvSpec, InfoListener, Step

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rlcore.buffers import Minibatch, RowMinibatch
 from rlcore.errors import StorageError
-from rlcore.restore import check_array
+from rlcore.state import check_array
 from rlcore.types import Context, Key
 from rlcore_plugin_replay.base import INDEX, ReplayConfig, SamplingBuffer
 from rlcore_plugin_replay.intake import HostIntake, Intake, TensorIntake

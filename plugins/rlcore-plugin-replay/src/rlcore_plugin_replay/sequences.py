@@ -12,7 +12,7 @@ from torch import Tensor
 
 from rlcore.buffers import Minibatch
 from rlcore.errors import ConfigError, RlcoreError, StorageError
-from rlcore.restore import check_array
+from rlcore.state import check_array
 from rlcore.types import MASK, Context, Key, offers
 from rlcore_plugin_replay.base import INDEX, ReplayConfig, SamplingBuffer
 from rlcore_plugin_replay.episodes import Episodes, check_room

@@ -11,7 +11,7 @@ import tomli_w
 
 from rlcore.config.file import read
 from rlcore.config.sections import Config, validate
-from rlcore.restore.choices import ResumeOptions
+from rlcore.run.asked import ResumeOptions
 from rlcore.run.build import build
 from rlcore.run.ready import Run
 from rlcore.training.loop import Loop

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from rlcore.envs import random_actions
 from rlcore.errors import ConfigError, EnvError
-from rlcore.restore import check_array
+from rlcore.state import check_array
 from rlcore.types import Context
 from rlcore_plugin_transforms.normalising import Normalising
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlcore.restore import check_array
+from rlcore.state import check_array
 
 if TYPE_CHECKING:
     from rlcore.types import Array, Group

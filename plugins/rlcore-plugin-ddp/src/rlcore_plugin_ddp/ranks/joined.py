@@ -10,8 +10,7 @@ from typing import TypeVar
 from rlcore import build
 from rlcore.errors import ConfigError, RankLost, RlcoreError
 from rlcore.process import Watchdog, end_forks_with_this
-from rlcore.restore import ResumeOptions
-from rlcore.run import Asked, Config, Ending, Run, claimed, command_hooks, divided, train_as_asked
+from rlcore.run import Asked, Config, Ending, ResumeOptions, Run, claimed, command_hooks, divided, train_as_asked
 from rlcore.types import Launcher
 from rlcore_plugin_ddp.launchers import RankPlace
 from rlcore_plugin_ddp.ranks.launch import read_launch, write_launch

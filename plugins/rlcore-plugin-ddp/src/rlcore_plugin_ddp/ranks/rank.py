@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 from rlcore import build
 from rlcore.errors import RankLost, RlcoreError, describe, notes_of
 from rlcore.process import Hung, Watchdog, signal_name
-from rlcore.restore import ResumeOptions
-from rlcore.run import Asked, Config, Ending, command_hooks, say_its_end, train_as_asked, unexpected
+from rlcore.run import Asked, Config, Ending, ResumeOptions, command_hooks, say_its_end, train_as_asked, unexpected
 from rlcore_plugin_ddp.ranks.board import RankBoard
 from rlcore_plugin_ddp.ranks.keeping import KeptStates, read_kept
 from rlcore_plugin_ddp.ranks.pulse import Pulse

@@ -174,7 +174,7 @@ def _print_facts(path: Path, manifest: dict[str, Any]) -> None:
 
 
 def _convert(folder: Path, options: argparse.Namespace) -> int:
-    from rlcore.assembly import open_backend
+    from rlcore.run import open_backend
     from rlcore_plugin_reports.conversion import convert
 
     lock = Lock(folder)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rlcore.restore import check_state
+from rlcore.state import check_state
 from rlcore_plugin_torchrl.algorithms.base import NamedTrainer
 from rlcore_plugin_torchrl.hooks.optimization_stepper import DefaultOptimizationStepper, OptimizationStepper
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from rlcore.assembly import published
 from rlcore.errors import ConfigError, NotSupportedError
+from rlcore.run import published
 from rlcore.types import Context, offers
 from rlcore_plugin_torchrl.helpers.settings import setting
 from rlcore_plugin_torchrl.protocols import WithSpec

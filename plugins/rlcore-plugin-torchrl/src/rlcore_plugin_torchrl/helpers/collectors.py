@@ -8,9 +8,9 @@ from typing import Any, Final, Literal
 
 import torch
 
-from rlcore.assembly import PluginHost, find_component
 from rlcore.collectors import WithPolicy
 from rlcore.errors import ConfigError, NotSupportedError
+from rlcore.run import PluginHost, find_component
 from rlcore.types import Collector, Context, Env, offers
 from rlcore_plugin_torchrl.helpers.joined import JoinedEnv
 from rlcore_plugin_torchrl.helpers.settings import setting

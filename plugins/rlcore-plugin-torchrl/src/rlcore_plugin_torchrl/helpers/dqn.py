@@ -6,9 +6,9 @@ import copy
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rlcore.assembly import published
 from rlcore.errors import NotSupportedError
 from rlcore.learners import TargetUpdater
+from rlcore.run import published
 from rlcore.types import offers
 from rlcore_plugin_torchrl.helpers.settings import setting
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from rlcore.assembly import published
 from rlcore.envs import TransformedEnv
 from rlcore.errors import NotSupportedError
+from rlcore.run import published
 from rlcore.types import Context, Env, Step, Transform
 from rlcore_plugin_torchrl.helpers.joined import JoinedEnv
 from rlcore_plugin_torchrl.helpers.settings import setting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlcore.assembly import published
+from rlcore.run import published
 from rlcore_plugin_torchrl.helpers.settings import setting
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlcore.assembly import published
 from rlcore.errors import ConfigError, EnvError
+from rlcore.run import published
 from rlcore.types import Context
 from rlcore_plugin_torchrl.helpers.settings import setting
 

@@ -10,7 +10,7 @@ import torch
 from rlcore import TrainerHookBase
 from rlcore.errors import HookArgumentError, HookError
 from rlcore.learners import Scheduled, ScheduledOfPart, bind
-from rlcore.restore import optimizer_of
+from rlcore.state import optimizer_of
 from rlcore.types import Scheduler, Stateful, offers
 from rlcore_plugin_torchrl.protocols import Stepping
 

@@ -1,4 +1,4 @@
-"""Giving every component its state back, and saying what became of each.
+"""Giving every component its state back, or saying why not, and what became of each.
 
 Finding and verifying a checkpoint is in `checkpoints/`; what may differ in the config in `config/changes.py`.
 """
@@ -9,19 +9,26 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import torch
+from torch import nn
+
 from rlcore.errors import (
     FROM_OUTSIDE,
+    ConfigError,
+    MissingStateError,
     RlcoreError,
     StorageError,
     describe,
+    did_you_mean,
 )
-from rlcore.restore.choices import check_complete, check_names, options_for
-from rlcore.restore.dependents import dependents
-from rlcore.restore.fitting import check
+from rlcore.state.fitting import check, optimizer_of
 from rlcore.types import Stateful
+from rlcore.types.hook_parts import WithScheduler
 from rlcore.types.optional import EpisodeDropper, EpisodeKeeper, Inexact, Observer, offers
 
 _LOGGER: Final = "logger."
+# checkpoints are ordered by the clocks: those of a run that counted again would stand behind those that it has
+_CLOCKS: Final = "progress"
 
 
 @dataclass(frozen=True)
@@ -165,3 +172,123 @@ def forget_episodes(components: Mapping[str, Any]) -> None:
     for component in components.values():
         if offers(component, EpisodeKeeper):
             component.forget_episodes()
+
+
+def check_names(
+    components: Mapping[str, Any], states: Mapping[str, Any], drop: Collection[str], fresh: Collection[str]
+) -> None:
+    """Refuse misspelt names, and one that would be dropped and restored at once.
+
+    Raises:
+        ConfigError: says what is wrong with each.
+    """
+    problems = []
+    for name in drop:
+        if name not in states:
+            problems.append(f"--drop {name}: the checkpoint has no such state{did_you_mean(name, states)}")
+        elif name in components and name not in fresh:
+            problems.append(f"--drop {name}: this config builds it; to start it over, use --fresh {name}")
+    stateful = [name for name, component in components.items() if offers(component, Stateful)]
+    for name in fresh:
+        if name not in stateful:
+            problems.append(
+                f"--fresh {name}: this config builds no such part with a state{did_you_mean(name, stateful)}"
+            )
+        elif name == _CLOCKS:
+            problems.append(
+                f"--fresh {name}: a run cannot set its clocks back, since its checkpoints are ordered by them; begin "
+                "another run"
+            )
+    if problems:
+        raise ConfigError("\n".join(problems))
+
+
+def check_complete(
+    components: Mapping[str, Any],
+    states: Mapping[str, Any],
+    owners: Mapping[str, str],
+    drop: Collection[str],
+    fresh: Collection[str],
+) -> None:
+    """Refuse a state without a component here, and a component without a state, unless that was chosen.
+
+    Raises:
+        MissingStateError: names each, and what to choose.
+    """
+    problems = []
+    orphans = [name for name in states if name not in components and name not in drop]
+    if orphans:
+        described = ", ".join(f"{name} (written by {owners[name]})" if owners.get(name) else name for name in orphans)
+        problems.append(
+            f"the checkpoint has state of {described}, which this config does not build; resume with the config that "
+            f"wrote it, or leave the state out with {options_for('--drop', orphans)}"
+        )
+    missing = [
+        name
+        for name, component in components.items()
+        if offers(component, Stateful) and name not in states and name not in fresh
+    ]
+    if missing:
+        problems.append(
+            f"the checkpoint has no state of {', '.join(missing)}, which this config builds; resume with the config "
+            f"that wrote it, or start it over with {options_for('--fresh', missing)}"
+        )
+    if problems:
+        raise MissingStateError("\n".join(problems))
+
+
+def options_for(option: str, names: list[str]) -> str:
+    """Return what to write on the command line to say an option of each of these names."""
+    return " ".join(f"{option} {name}" for name in names)
+
+
+def dependents(components: Mapping[str, Any], fresh: Collection[str]) -> dict[str, str]:
+    """Return the components that start over with those in `fresh`, each with the one that it follows.
+
+    An optimizer follows the modules whose parameters it moves: its moments are of their gradients. A module follows one
+    with which it shares parameters, and a scheduler of torch the optimizer whose numbers it sets.
+
+    Args:
+        components: name to what takes part in checkpoints.
+        fresh: names of those that start over.
+    """
+    following: dict[str, str] = {}
+    waiting = [name for name in fresh if name in components]
+    while waiting:
+        source = waiting.pop(0)
+        for name, component in components.items():
+            if name not in fresh and name not in following and _follows(component, components[source]):
+                following[name] = source
+                waiting.append(name)
+    return following
+
+
+def _follows(component: Any, source: Any) -> bool:
+    if isinstance(source, nn.Module):
+        own = {id(parameter) for parameter in source.parameters()}
+        return any(id(parameter) in own for parameter in _parameters(component))
+    optimizer = _optimizer(source)
+    return optimizer is not None and (_optimizer(component) is optimizer or _scheduled(component) is optimizer)
+
+
+def _parameters(component: Any) -> list[Any]:
+    if isinstance(component, nn.Module):
+        return list(component.parameters())
+    optimizer = _optimizer(component)
+    return [] if optimizer is None else [p for group in optimizer.param_groups for p in group["params"]]
+
+
+def _optimizer(component: Any) -> torch.optim.Optimizer | None:
+    """Return the optimizer whose state a component saves: itself, or that of a hook."""
+    if isinstance(component, torch.optim.lr_scheduler.LRScheduler):
+        return None
+    if isinstance(component, torch.optim.Optimizer):  # first, as it may have another one inside
+        return component
+    optimizer = optimizer_of(component)
+    return optimizer if isinstance(optimizer, torch.optim.Optimizer) else None
+
+
+def _scheduled(component: Any) -> Any:
+    """Return the optimizer whose numbers a scheduler of torch sets: the component itself, or that of a hook."""
+    scheduler = component.scheduler if offers(component, WithScheduler) else component
+    return scheduler.optimizer if isinstance(scheduler, torch.optim.lr_scheduler.LRScheduler) else None

@@ -12,9 +12,8 @@ from rlcore import LRSchedulerHook
 from rlcore.core_hooks.optimizer import OptimizerHook
 from rlcore.errors import StorageError
 from rlcore.learners.adam import AdamState
-from rlcore.restore.components import restore
-from rlcore.restore.dependents import dependents
-from rlcore.restore.optimizers import check_state, misfits, with_hyperparameters
+from rlcore.state.fitting import check_state, misfits, with_hyperparameters
+from rlcore.state.restoring import dependents, restore
 
 KINDS = {
     **{name: getattr(torch.optim, name) for name in ("Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop")},

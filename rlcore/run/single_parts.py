@@ -1,4 +1,4 @@
-"""The loggers of a run folder, built without the run, to go on with what they left behind."""
+"""Parts built by themselves, without a run: a checkpoint back end by its name, the loggers of a run folder."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 import torch
 from pydantic import BaseModel
 
+from rlcore.checkpoints.backend import Backend
+from rlcore.config.core import DEFAULT_USE
 from rlcore.config.entries import names_of
-from rlcore.config.file import read
+from rlcore.config.file import BACKEND_ALIASES, backend_of_environment, read
 from rlcore.config.raw import RawConfig
 from rlcore.config.sections import find_component
 from rlcore.config.validation import core_section
@@ -20,6 +22,21 @@ from rlcore.run_folder.folder import CONFIG_FILE
 from rlcore.types import Logger, RunInfo
 from rlcore.types.context import Context
 from rlcore.types.progress import Progress
+
+
+def open_backend(name: str | None = None) -> Backend:
+    """Return the back end of a name, built with its defaults.
+
+    Args:
+        name: default: the one that the environment variable `CKPT_BACKEND` names, or torch.
+
+    Raises:
+        PluginError: it is not installed; says how to install it.
+    """
+    use = BACKEND_ALIASES.get(name or "", name) or backend_of_environment() or DEFAULT_USE["checkpoint"]
+    provided, config = find_component(PluginHost(), "checkpointer", use, {})
+    context = Context.alone("checkpoints").for_component("checkpointer", provided.component.name)
+    return Backend(provided.build(config, context), provided.component.name)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlcore.restore.owners import changed_owners
+from rlcore.state.exactness import changed_owners
 
 
 @pytest.mark.parametrize(

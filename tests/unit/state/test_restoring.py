@@ -11,8 +11,8 @@ from rlcore_plugin_testing import make_config, make_run
 from rlcore.checkpoints.manifest import scan
 from rlcore.config.changes import FREE, changes, check_unchanged
 from rlcore.errors import ConfigError, StorageError
-from rlcore.restore.choices import ResumeOptions
-from rlcore.restore.components import Restored, restore
+from rlcore.run.asked import ResumeOptions
+from rlcore.state.restoring import Restored, restore
 
 # restoring
 
