@@ -11,7 +11,7 @@ from rlcore.envs.episode_starts import only_resets
 from rlcore.errors import ConfigError
 from rlcore.types import MASK, Episode, Key, Policy, has_memory
 from rlcore.types.context import Context
-from rlcore.types.optional import EpisodeKeeper, offers
+from rlcore.types.part import Part, with_defaults
 from rlcore.types.records import COLLECTED, REMEMBERED
 
 if TYPE_CHECKING:
@@ -120,8 +120,7 @@ class EnvCollector(ABC):
         built = self._context.built
         hooks = built["hooks"].hooks if "hooks" in built else ()
         for part in (*self._context.transforms, built.get("buffer"), *(hook.instance for hook in hooks)):
-            if offers(part, EpisodeKeeper):
-                part.forget_episodes()
+            with_defaults(part, Part).forget_episodes()
 
     def _reset_seed(self, frame: int) -> int:
         """Return the seed with which env 0 begins where nothing is resumed at this frame."""

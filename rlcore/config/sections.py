@@ -35,8 +35,9 @@ from rlcore.errors import ConfigError, PluginError
 from rlcore.plugins.component import COMPONENT_SECTIONS
 from rlcore.plugins.host import PluginHost, loose_name
 from rlcore.plugins.registry import Provided
-from rlcore.types.optional import Observer, offers
+from rlcore.types.optional import offers
 from rlcore.types.optional_data import SpecGiver
+from rlcore.types.part import Part, with_defaults
 
 CORE: Final = ("run", "plugins", "metrics", "checkpoint")
 REQUIRED: Final = ("env", "model", "loss", "optimizer")
@@ -117,7 +118,7 @@ class Config:
         unknown = tuple(name for name, target in targets.items() if not isinstance(target, type))
         return (
             *unknown,
-            *(name for name, target in targets.items() if offers(target, Observer) and target.observer),
+            *(name for name, target in targets.items() if with_defaults(target, Part).observer),
         )
 
     def resolved(self) -> dict[str, Any]:

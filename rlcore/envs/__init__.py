@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from rlcore.types.exports import ActionModule as ActionModule
     from rlcore.types.exports import MemoryModule as MemoryModule
     from rlcore.types.exports import ObservationModule as ObservationModule
-    from rlcore.types.optional import EpisodeKeeper as EpisodeKeeper
     from rlcore.types.optional_transforms import ActionChanger as ActionChanger
 
 __all__, __getattr__, __dir__ = lazy(
@@ -71,7 +70,6 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.envs.carrying": "Carrying Playing",
         "rlcore.envs.spec_records": "recorded_spec spec_record",
         "rlcore.types.optional_transforms": "ActionChanger",
-        "rlcore.types.optional": "EpisodeKeeper",
         "rlcore.types.exports": "ActionModule MemoryModule ObservationModule",
     },
 )

@@ -12,7 +12,8 @@ from rlcore.envs.episode_starts import only_resets
 from rlcore.envs.rollout import random_actions
 from rlcore.errors import EnvError
 from rlcore.types import Env, EnvSpec, Stateful, Step
-from rlcore.types.optional import Inexact, Unrestored, offers
+from rlcore.types.optional import offers
+from rlcore.types.part import Part, with_defaults
 
 if TYPE_CHECKING:
     from rlcore.types import Array, BoolArray
@@ -148,9 +149,9 @@ def inexact_env(env: Env) -> str | None:
     """Return why a resume begins new episodes in these envs, or None when they go on in the middle of theirs."""
     if not offers(env, Stateful):
         return f"env {env.spec.id!r} has no state that could be saved; a resume begins new episodes"
-    return env.inexact() if offers(env, Inexact) else None
+    return with_defaults(env, Part).inexact()
 
 
 def unrestored_env(env: Env) -> str | None:
     """Return what the last `load_state_dict` of these envs could not bring back, or None."""
-    return env.unrestored() if offers(env, Unrestored) else None
+    return with_defaults(env, Part).unrestored()

@@ -19,10 +19,10 @@ from rlcore.types import BackgroundCollector, Key, has_memory
 from rlcore.types.context import Context
 from rlcore.types.learning import PacedOptimizer
 from rlcore.types.loss import Loss
-from rlcore.types.optional import BatchSized, EpisodeKeeper, WithPolicy, offers
+from rlcore.types.optional import BatchSized, WithPolicy, offers
 from rlcore.types.optional_data import SelfFilled
-from rlcore.types.optional_learning import EnvCounter, SomeEnvsTaker, UpdateCounter
-from rlcore.types.part import Part, with_defaults
+from rlcore.types.optional_learning import EnvCounter, UpdateCounter
+from rlcore.types.part import Part, defines, with_defaults
 from rlcore.types.progress import ENDLESS, Every
 from rlcore.types.records import COLLECTED, ESTIMATED
 
@@ -152,8 +152,7 @@ def check_some_envs(collector: Any, num_envs: int, parts: Iterable[tuple[str, An
     if not offers(collector, EnvCounter) or collector.batch_envs == num_envs:
         return
     for section, part in parts:
-        taken = offers(part, SomeEnvsTaker) and part.takes_some_envs
-        if offers(part, EpisodeKeeper) and not taken:
+        if defines(part, Part.forget_episodes) and not with_defaults(part, Part).takes_some_envs:
             raise ConfigError(
                 f"[{section}] {type(part).__name__} carries something of the running episodes from batch to batch, and "
                 f"batches of [collector] have {collector.batch_envs} of {num_envs} envs, not always the same; leave it "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rlcore.types.optional import offers
+from rlcore.types.part import Part, with_defaults
 from rlcore.types.records import MASK
 
 if TYPE_CHECKING:
@@ -118,19 +118,6 @@ class ColumnCollector(Protocol):
         ...
 
 
-class ColumnTaker(Protocol):
-    """A buffer or hook whose batches may be a `CollectedBatch`, wherever its interface says TensorDict.
-
-    A run has one form of batches: where a hook that reads them, a transform, an estimator or a buffer is no such taker,
-    it is TensorDicts. So a taker takes both.
-
-    Attributes:
-        takes_columns: True.
-    """
-
-    takes_columns: bool
-
-
 def takes_columns(part: object) -> bool:
     """Return whether the batches of a part may be their tensors."""
-    return offers(part, ColumnTaker) and part.takes_columns
+    return with_defaults(part, Part).takes_columns

@@ -71,48 +71,6 @@ def methods_of(interface: Any) -> frozenset[str]:
 # what a resume asks
 
 
-class Saveable(Protocol):
-    """Any part with a state, whether or not it takes one back: `Stateful` does both."""
-
-    def state_dict(self) -> Any:
-        """Return it."""
-        ...
-
-
-class Inexact(Protocol):
-    """Any part with a state, and an env: one that may be unable to go on exactly where it stood."""
-
-    def inexact(self) -> str | None:
-        """Return why a resume would not go on exactly, to be shown to people; None where it would."""
-        ...
-
-
-class Unrestored(Protocol):
-    """Any part with a state, and an env: one whose `load_state_dict` may bring back less than was saved."""
-
-    def unrestored(self) -> str | None:
-        """Return what the last `load_state_dict` could not bring back, to be shown to people; None where nothing."""
-        ...
-
-
-class Observer(Protocol):
-    """A hook or logger that may only watch: without it, the run has the same bits.
-
-    Attributes:
-        observer: whether it only watches; best on the class, so that it is known before the part is built.
-    """
-
-    observer: bool
-
-
-class EpisodeKeeper(Protocol):
-    """A transform, buffer or hook that carries something of the running episodes from batch to batch."""
-
-    def forget_episodes(self) -> None:
-        """Drop it: the collector begins new episodes. Called after `load_state_dict`."""
-        ...
-
-
 class EpisodeDropper(Protocol):
     """A collector that counts the running episodes with which it could not go on.
 
@@ -134,35 +92,7 @@ class ModuleNamer(Protocol):
 # what is asked of a plugin
 
 
-class Provider(Protocol):
-    """A module, or another object, that is a plugin with components."""
-
-    def provide_components(self) -> Any:
-        """Return them."""
-        ...
-
-
-class Configured(Protocol):
-    """A class of components that brings the schema of its section.
-
-    Attributes:
-        Config: a model of pydantic.
-    """
-
-    Config: Any
-
-
 # what is asked while a run is built
-
-
-class Discounting(Protocol):
-    """A schema with a key `gamma` that does not always count; the discounts of a config have to agree.
-
-    Attributes:
-        discounts: whether it counts.
-    """
-
-    discounts: bool
 
 
 class WithPolicy(Protocol):
@@ -204,18 +134,6 @@ class BatchChanger(Protocol):
 # what is asked while a run trains
 
 
-class FiniteChecker(Protocol):
-    """An operation at `optimizer` that can tell whether its losses and gradients were finite."""
-
-    def check_finite(self) -> None:
-        """Look at those of the iteration; called at its end, as looking waits for the device.
-
-        Raises:
-            NumericalError: one was not finite.
-        """
-        ...
-
-
 class Measured(Protocol):
     """A collector with figures of its own."""
 
@@ -224,32 +142,4 @@ class Measured(Protocol):
         ...
 
 
-class Waiting(Protocol):
-    """A group of several processes that measures how long this one waits for the others.
-
-    Attributes:
-        waited: seconds, over all calls.
-    """
-
-    waited: float
-
-
-class Closable(Protocol):
-    """Whatever holds something that must be released."""
-
-    def close(self) -> object:
-        """Release it. May be called twice."""
-        ...
-
-
 # what a log writer asks its logger
-
-
-class Sender(Protocol):
-    """A logger that sends to a server what lies on this machine's disk.
-
-    Attributes:
-        unsent: how many records wait there.
-    """
-
-    unsent: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -34,11 +33,3 @@ class SelfFilled(Protocol):
     """
 
     has_data: bool
-
-
-class DataNamer(Protocol):
-    """Any part with a state that learns from files: what they are is in the manifest of every checkpoint."""
-
-    def data_files(self) -> Mapping[str, str]:
-        """Return the checksum of each file, by its path as the config names it."""
-        ...

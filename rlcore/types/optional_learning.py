@@ -66,13 +66,3 @@ class EnvCounter(Protocol):
     """
 
     batch_envs: int
-
-
-class SomeEnvsTaker(Protocol):
-    """A part with `forget_episodes()` that takes batches of some of the envs, since it carries nothing between batches.
-
-    Attributes:
-        takes_some_envs: whether it does, as it is set.
-    """
-
-    takes_some_envs: bool

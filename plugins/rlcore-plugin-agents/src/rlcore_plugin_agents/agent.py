@@ -12,7 +12,6 @@ from rlcore.envs import (
     ActionChanger,
     ActionCheck,
     Carrying,
-    EpisodeKeeper,
     Packed,
     PassThrough,
     Playing,
@@ -22,7 +21,7 @@ from rlcore.envs import (
     transformed_spec,
 )
 from rlcore.errors import ArgumentTypeError, ConfigError
-from rlcore.types import EnvSpec, Policy, StatefulPolicy, Transform, offers
+from rlcore.types import EnvSpec, Part, Policy, StatefulPolicy, Transform, defines, offers
 
 if TYPE_CHECKING:
     from rlcore.types import Array, BoolArray
@@ -75,7 +74,7 @@ class Agent:
         self._seen_dtype = dtype or observation_dtype(seen.observation_space)
         self._is_stateful = offers(policy, StatefulPolicy)
         self.remembers = self._is_stateful or any(
-            changes_observations(transform) and offers(transform, EpisodeKeeper) for transform in transforms
+            changes_observations(transform) and defines(transform, Part.forget_episodes) for transform in transforms
         )
         self._carrying: Carrying | None = None
         self.spec, self.policy = spec, policy

@@ -13,7 +13,8 @@ from rlcore.errors import EnvError
 from rlcore.types import MASK, Episode
 from rlcore.types.collected import ColumnCollector
 from rlcore.types.context import Context
-from rlcore.types.optional import Inexact, offers
+from rlcore.types.optional import offers
+from rlcore.types.part import Part, defines, with_defaults
 from rlcore_plugin_testing.compare import difference
 from rlcore_plugin_testing.contracts.base import StateContract, saved
 from rlcore_plugin_testing.small_run import TOY_CONFIG
@@ -43,7 +44,9 @@ class CollectorContract(StateContract):
     def behaviour(self, component: Any, context: Context) -> Any:
         """Return the next batch and its episodes; where a resume starts episodes over, they start over here too."""
         state = saved(component)
-        if state is not None and not (offers(component, Inexact) and component.inexact() is None):
+        if state is not None and not (
+            defines(component, Part.inexact) and with_defaults(component, Part).inexact() is None
+        ):
             component.load_state_dict(state)
         batch = component.collect().clone().flatten_keys(".").to_dict()
         return {"batch": batch, "episodes": [episode._asdict() for episode in component.episodes()]}

@@ -18,8 +18,9 @@ from rlcore.plugins.discovery import installed
 from rlcore.run.build import build
 from rlcore.run.ready import Run
 from rlcore.types import Stateful
-from rlcore.types.optional import BatchSized, Observer, offers
+from rlcore.types.optional import BatchSized, offers
 from rlcore.types.optional_learning import UpdateCounter
+from rlcore.types.part import Part, with_defaults
 from rlcore_plugin_testing.faults.chain import Job
 
 ITERATIONS: Final = 16
@@ -97,7 +98,7 @@ class Subject:
             for name, part in self.run.trainer.parts.stateful.items()
             if name.partition(".")[0] in ("hook", "transform")
             and not offers(part, Stateful)
-            and not (offers(part, Observer) and part.observer)
+            and not with_defaults(part, Part).observer
         ]
 
 
