@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -92,6 +93,14 @@ class MaskCheck:
                 f"{time} of the batch that began at frame {frame}, which its {ACTION_MASK} forbids; a model must keep "
                 "to the mask"
             )
+
+
+def random_actions(spec: EnvSpec, seed: int) -> Iterator[Array]:
+    """Yield random actions `[env, *shape]` of the action space without end; the generator of the space stays alone."""
+    space = copy.deepcopy(spec.action_space)
+    space.seed(seed)
+    while True:
+        yield np.stack([np.asarray(space.sample()) for _ in range(spec.num_envs)])
 
 
 def keeping_to_masks(spec: EnvSpec) -> Callable[[Array, Array], Array]:

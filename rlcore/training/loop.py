@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from rlcore.errors import EndOfData, EndOfEpoch, MissingStateError, RlcoreError, note
-from rlcore.loggers.metrics import Averages
+from rlcore.loggers.statistics import Averages
 from rlcore.process import forks
 from rlcore.process.signals import GraceExpired
 from rlcore.training.batch_form import BatchForm

@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from rlcore.envs import Finding, InfosByEnv
+from rlcore.envs import InfosByEnv
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, StorageError, describe
 from rlcore.types import EnvSpec, Heart, InfoListener, Step
 from rlcore_plugin_gymnasium.chain import modules
@@ -105,7 +105,7 @@ class NativeEnv:
         """Hand over the infos of every reset and step."""
         self._infos = InfosByEnv(listener, self.spec.num_envs, _of_env)
 
-    def checked(self) -> Iterator[Finding]:
+    def checked(self) -> Iterator[tuple[str, str, str]]:
         """Yield what Gymnasium's own checker says of one environment."""
         return checked(gymnasium.make(self._config.id, **self._config.kwargs).unwrapped)
 

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from rlcore.buffers.minibatch import Minibatch
-from rlcore.envs.action_masks import keeping_to_masks, masks_actions
-from rlcore.envs.rollout import random_actions
+from rlcore.envs.action_masks import keeping_to_masks, masks_actions, random_actions
 from rlcore.learners.joint import rows_of
 from rlcore.types import FIRST, MASK, NEXT_POLICY_STATE, POLICY_STATE, has_memory
 from rlcore.types.context import Context

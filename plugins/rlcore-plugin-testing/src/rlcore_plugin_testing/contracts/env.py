@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pytest
 
-from rlcore.envs.checks import end_problem, observation_problem, step_problem
 from rlcore.envs.packing import packed_env
 from rlcore.types import Env, InfoListener, InfoTeller, RenderableEnv
 from rlcore.types.optional import missing
 from rlcore_plugin_testing.compare import difference
 from rlcore_plugin_testing.contracts.base import ComponentContract, saved
 from rlcore_plugin_testing.contracts.data import actions, infos_of, lawful, steps_of
+from rlcore_plugin_testing.env_specs import end_problem, observation_problem, step_problem
 
 if TYPE_CHECKING:
     from rlcore.types import Array, BoolArray

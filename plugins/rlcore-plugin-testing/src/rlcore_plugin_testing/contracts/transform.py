@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from rlcore.envs.action_masks import random_actions
 from rlcore.envs.leaves import OnLeaf
 from rlcore.envs.packed import Packed
-from rlcore.envs.rollout import random_actions
 from rlcore.types import MASK, Env, EnvSpec, Transform
 from rlcore.types.context import Context
 from rlcore.types.exports import ActionModule, MemoryModule, ObservationModule
