@@ -76,7 +76,7 @@ class RolloutBuffer:
             return chunks[key]
 
         for index in range(count):
-            yield Minibatch(size, keys, partial(_chunk, chunks_of, index))
+            yield Minibatch(size, keys, partial(chunk, chunks_of, index))
 
     def most_updates(self, batch_steps: int) -> int:
         """Return how many minibatches an epoch of a batch of so many steps has; fewer where steps are masked."""
@@ -108,13 +108,13 @@ class RolloutBuffer:
         order = torch.randperm(units, generator=self._generator, device=self._generator.device)
         if valid is not None:
             order = order[valid[order]]
-        found = order.shape[0]
-        count = min(most, max(1, -(-found // size))) if found else 0
+        num_valid = order.shape[0]
+        count = min(most, max(1, -(-num_valid // size))) if num_valid else 0
         if self._group.size > 1:
             count = most_minibatches(self._group, count)
         needed = count * size
-        if needed > found > 0:
-            order = order.repeat(-(-needed // found))
+        if needed > num_valid > 0:
+            order = order.repeat(-(-needed // num_valid))
         return order[:needed], count
 
 
@@ -123,7 +123,8 @@ def most_minibatches(group: Group, count: int) -> int:
     return max(counts[0] for counts in group.share((count,)))
 
 
-def _chunk(chunks_of: Callable[[Key], tuple[Tensor, ...]], index: int, key: Key) -> Tensor:
+def chunk(chunks_of: Callable[[Key], tuple[Tensor, ...]], index: int, key: Key) -> Tensor:
+    """Return the entry of a key in the minibatch of this number."""
     return chunks_of(key)[index]
 
 

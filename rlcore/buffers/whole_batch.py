@@ -44,10 +44,10 @@ class WholeBatches:
                 "optim_steps_per_batch = None takes steps until a hook at 'process_optim_batch' ends the epoch, and "
                 "none is registered there: give the number of steps, or register one"
             )
-        taken = 0
-        while self._steps is None or taken < self._steps:
+        step = 0
+        while self._steps is None or step < self._steps:
             yield batch
-            taken += 1
+            step += 1
 
     def feedback(self, minibatch: Any, values: Mapping[str, Any]) -> None:
         """Do nothing; `ReplayBufferTrainer.update_priority` is a hook."""

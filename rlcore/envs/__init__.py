@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from rlcore.envs.episode_starts import write_mask as write_mask
     from rlcore.envs.infos_by_env import InfosByEnv as InfosByEnv
     from rlcore.envs.leaves import OnLeaf as OnLeaf
-    from rlcore.envs.nested import is_image as is_image
-    from rlcore.envs.nested import is_nested as is_nested
     from rlcore.envs.packed import ACTION_MASK as ACTION_MASK
     from rlcore.envs.packed import Packed as Packed
+    from rlcore.envs.packed import is_image as is_image
+    from rlcore.envs.packed import is_nested as is_nested
     from rlcore.envs.packed import packed_space as packed_space
     from rlcore.envs.packed import wrapper_for as wrapper_for
     from rlcore.envs.packing import packed_env as packed_env
@@ -57,8 +57,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.envs.episode_starts": "EpisodeStarts only_resets write_mask",
         "rlcore.envs.infos_by_env": "InfosByEnv",
         "rlcore.envs.leaves": "OnLeaf",
-        "rlcore.envs.nested": "is_image is_nested",
-        "rlcore.envs.packed": "ACTION_MASK Packed packed_space wrapper_for",
+        "rlcore.envs.packed": "ACTION_MASK Packed is_image is_nested packed_space wrapper_for",
         "rlcore.envs.packing": "packed_env",
         "rlcore.envs.pass_through": "FLATTENED PassThrough box_of",
         "rlcore.envs.playing": "play",

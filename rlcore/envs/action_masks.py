@@ -120,9 +120,9 @@ def keeping_to_masks(spec: EnvSpec) -> Callable[[Array, Array], Array]:
         for row, mask in zip(rows, space.array(np.asarray(observation), ACTION_MASK), strict=True):
             begin = 0
             for choice, size in enumerate(space.choices):
-                own = np.flatnonzero(mask[begin : begin + size]) + starts[choice]
-                if len(own):
-                    row[choice] = own[np.searchsorted(own, row[choice]) % len(own)]
+                choices_left = np.flatnonzero(mask[begin : begin + size]) + starts[choice]
+                if len(choices_left):
+                    row[choice] = choices_left[np.searchsorted(choices_left, row[choice]) % len(choices_left)]
                 begin += size
         return result
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
+from torch import Tensor, nn
 
 from rlcore.envs.action_masks import keeping_to_masks
-from rlcore.envs.leaf_modules import LeafMemoryModule, LeafModule
-from rlcore.envs.nested import is_image
-from rlcore.envs.packed import ACTION_MASK, Packed
+from rlcore.envs.packed import ACTION_MASK, Packed, is_image
 from rlcore.envs.pass_through import FLATTENED, PassThrough
 from rlcore.errors import ConfigError, PluginError, did_you_mean
 from rlcore.types.exports import MemoryModule, ObservationModule
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from tensordict import TensorDict
-    from torch import nn
 
     from rlcore.types import Env, Transform
     from rlcore.types.exports import ModuleWithMemory
@@ -134,6 +132,45 @@ class OnLeaf:
         return rows
 
 
+class LeafModule(nn.Module):
+    """Rows `[env, words]` to rows with one leaf as a module leaves it.
+
+    Args:
+        module: from the leaf `[env, *shape]` to what takes its place.
+        leaf: the name of the leaf.
+        space_in: the space of the rows that come in.
+        space_out: the space of those that go out.
+    """
+
+    def __init__(self, module: nn.Module, leaf: str, space_in: Packed, space_out: Packed) -> None:
+        super().__init__()
+        self.module = module
+        self._leaf = leaf
+        self._before, self._after = space_in, space_out
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Return the changed rows."""
+        leaves = self._before.tensors(observation)
+        return self._after.joined({**leaves, self._leaf: self.module(leaves[self._leaf])})
+
+
+class LeafMemoryModule(LeafModule):
+    """The same of a module whose memory goes in and comes out; see `rlcore.types.exports.ModuleWithMemory`."""
+
+    def initial_state(self, num_envs: int) -> Tensor:
+        """Return that of the module."""
+        module: Any = self.module
+        return module.initial_state(num_envs)  # type: ignore[no-any-return]
+
+    def forward(  # type: ignore[override]
+        self, observation: Tensor, state: Tensor, first: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return the changed rows, and the state for the next call."""
+        leaves = self._before.tensors(observation)
+        changed, following = self.module(leaves[self._leaf], state, first)
+        return self._after.joined({**leaves, self._leaf: changed}), following
+
+
 class LeafEnv:
     """An env seen through one leaf of its observations, for fitting what changes that one.
 
@@ -220,7 +257,7 @@ def check_observes(transform: Transform, spec: EnvSpec, name: str, leaf: str | N
         )
     takes_leaves = passes or (offers(transform, LeafTaker) and transform.takes_leaves)
     if isinstance(space, Packed) and leaf is None and not takes_leaves:
-        example = next((own for own in space.leaves if own != ACTION_MASK), "...")
+        example = next((name_of_leaf for name_of_leaf in space.leaves if name_of_leaf != ACTION_MASK), "...")
         raise ConfigError(
             f"[[transform]] {name!r} changes an observation that is one array, and names no leaf of those here, which "
             f'are {_leaves(space)}; say which: leaf = "{example}"',

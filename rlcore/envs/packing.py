@@ -7,8 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from rlcore.envs.action_masks import without_choice
-from rlcore.envs.nested import is_nested
-from rlcore.envs.packed import ACTION_MASK, Packed, packed_space
+from rlcore.envs.packed import ACTION_MASK, Packed, is_nested, packed_space
 from rlcore.errors import EnvError
 
 if TYPE_CHECKING:
@@ -63,9 +62,7 @@ class PackedEnv:
         try:
             self._space.write(observation, self._arrays)
         except ValueError as error:
-            raise EnvError(
-                f"env {self.spec.id!r}: {error}; fix the env, or the space that declares it otherwise"
-            ) from None
+            raise self._error(error) from None
         if self._space.choices:
             stuck = without_choice(self._space, self._rows)
             if over is not None:

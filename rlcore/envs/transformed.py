@@ -44,7 +44,7 @@ class TransformedEnv:
             self.spec = transformed_spec(self.spec, transform)
         self._env = env
         self._transforms = [transform.frozen() for transform in transforms]
-        self._step = env_step(env, self._transforms)
+        self._step = through_actions(env.step, self._transforms)
         self._readers = reward_readers(self._transforms)
         self._check = StepCheck(env.spec)
         self._starts = EpisodeStarts(env.spec)
@@ -91,11 +91,6 @@ def transformed_spec(spec: EnvSpec, transform: Transform) -> EnvSpec:
     if offers(transform, ActionSpaceChanger):
         changed = replace(changed, action_space=transform.action_space(spec.action_space))
     return changed
-
-
-def env_step(env: Env, transforms: Sequence[Transform]) -> Callable[[Array], Step]:
-    """Return what steps an env with the actions of a policy; where no transform changes them, the env's own `step`."""
-    return through_actions(env.step, transforms)
 
 
 def through_actions(step: Callable[[Array], Taken], transforms: Sequence[Transform]) -> Callable[[Array], Taken]:

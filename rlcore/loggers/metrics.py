@@ -52,35 +52,37 @@ class _Names:
 
     Attributes:
         core: names that the loop and its parts give.
-        given: names that hooks give, with the name of the hook.
+        of_hooks: names that hooks give, with the name of the hook.
         apart: names that are given twice.
     """
 
     def __init__(self) -> None:
         self.core: set[str] = set()
-        self.given: dict[str, str] = {}
+        self.of_hooks: dict[str, str] = {}
         self.apart: set[str] = set()
 
     def of_hook(self, key: str, hook: str) -> str:
         """Return the name under which a metric of a hook is kept."""
-        if key in self.core or key in self.apart or self.given.setdefault(key, hook) != hook:
+        if key in self.core or key in self.apart or self.of_hooks.setdefault(key, hook) != hook:
             return self._part(key, hook)
         return key
 
     def of_core(self, key: str, *stores: dict[str, Any]) -> str:
         """Give a name of a hook to the core; return the name for what the hook gave, under which stores now have it."""
-        own = self._part(key, self.given.pop(key))
+        renamed = self._part(key, self.of_hooks.pop(key))
         for store in stores:
             if key in store:
-                store[own] = store.pop(key)
-        return own
+                store[renamed] = store.pop(key)
+        return renamed
 
     def _part(self, key: str, hook: str) -> str:
-        own = under_name_of(hook, key)
+        renamed = under_name_of(hook, key)
         if key not in self.apart:
             self.apart.add(key)
-            log.warning("metric %r of hook %r is given elsewhere too; that of the hook is kept as %r", key, hook, own)
-        return own
+            log.warning(
+                "metric %r of hook %r is given elsewhere too; that of the hook is kept as %r", key, hook, renamed
+            )
+        return renamed
 
 
 class Metrics:
@@ -129,7 +131,7 @@ class Metrics:
     def add(self, values: Mapping[str, Any], prefix: str = "") -> None:
         """Take values in; tensors stay where they are. A name of a hook that the core uses gets the hook's name."""
         hooks = values.hooks if type(values) is HookMetrics else None
-        given = self._names.given
+        of_hooks = self._names.of_hooks
         for key, value in values.items():
             if key == "log_pbar":
                 self.on_bar |= {
@@ -139,7 +141,7 @@ class Metrics:
             key = prefix + key
             if hooks is not None:
                 key = self._names.of_hook(key, hooks[key])
-            elif given and key in given:
+            elif of_hooks and key in of_hooks:
                 self._make_room(key)
             if isinstance(value, Last):
                 self._last[key] = self._newest[key] = value.value
@@ -148,14 +150,14 @@ class Metrics:
                 if isinstance(value, Sum):
                     self._sums.add(key)
                 continue
-            held = self._values.get(key)
-            if held is None:
-                held = self._values[key] = []
+            waiting = self._values.get(key)
+            if waiting is None:
+                waiting = self._values[key] = []
                 if hooks is None:
                     self._names.core.add(key)
-            held.append(value)
+            waiting.append(value)
             self._newest[key] = value
-            if len(held) >= _FOLD:
+            if len(waiting) >= _FOLD:
                 self._fold(key)
 
     def extend(self, key: str, values: Iterable[float]) -> None:
@@ -163,13 +165,13 @@ class Metrics:
         values = list(values)
         if not values:
             return  # no entry, so that the order of the keys outlives a checkpoint
-        if key in self._names.given:
+        if key in self._names.of_hooks:
             self._make_room(key)
         self._names.core.add(key)
-        held = self._values.setdefault(key, [])
-        held.extend(values)
+        waiting = self._values.setdefault(key, [])
+        waiting.extend(values)
         self._newest[key] = values[-1]
-        if len(held) >= _FOLD:
+        if len(waiting) >= _FOLD:
             self._fold(key)
 
     def newest(self, key: str) -> float | None:
@@ -252,7 +254,9 @@ class Metrics:
     def state_dict(self) -> dict[str, Any]:
         """Return what came in since the last write, so that a stop between two writes loses nothing; and the latest."""
         fetch(self._values, self._last, self._newest)
-        pending = {key: (self._to_array(key, held), len(held)) for key, held in self._values.items() if held}
+        pending = {
+            key: (self._to_array(key, waiting), len(waiting)) for key, waiting in self._values.items() if waiting
+        }
         reduced = {key: asdict(value) for key, value in self._reduced.items()}
         last = {key: float(value) for key, value in self._last.items()}
         newest = {key: self.newest(key) for key in self._newest if not key.startswith(WALL_CLOCK)}
@@ -288,8 +292,8 @@ class Metrics:
 
     def _make_room(self, key: str) -> None:
         """Keep what a hook gave under its name, since the core gives the same metric."""
-        own = self._names.of_core(key, self._values, self._reduced, self._last, self._newest)
-        self.on_bar = {own if shown == key else shown for shown in self.on_bar}
+        renamed = self._names.of_core(key, self._values, self._reduced, self._last, self._newest)
+        self.on_bar = {renamed if shown == key else shown for shown in self.on_bar}
 
     def _merge(self) -> None:
         """Let the first rank have the statistics of all of them, in their order, and the others none."""
@@ -304,18 +308,18 @@ class Metrics:
             writer.show(call, size)
 
     def _fold(self, key: str) -> None:
-        held = self._values.get(key)
-        if not held:
+        waiting = self._values.get(key)
+        if not waiting:
             return
         with np.errstate(invalid="ignore"):  # infinities and NaN are written as they come out
-            self._reduced.setdefault(key, Statistics()).add(self._to_array(key, held))
-        held.clear()
+            self._reduced.setdefault(key, Statistics()).add(self._to_array(key, waiting))
+        waiting.clear()
 
-    def _to_array(self, key: str, held: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _to_array(self, key: str, waiting: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Return all values in the order in which they came in; a sum depends on it in its last bits."""
         arrays = []
-        alike = len(set(map(type, held))) == 1  # as nearly always, and then nothing need be grouped
-        groups = [(kind_of(held[0]), held)] if alike else itertools.groupby(held, kind_of)
+        alike = len(set(map(type, waiting))) == 1  # as nearly always, and then nothing need be grouped
+        groups = [(kind_of(waiting[0]), waiting)] if alike else itertools.groupby(waiting, kind_of)
         for kind, values in groups:
             if kind == "tensor":
                 arrays.append(flat(list(values)).to("cpu", torch.float64).numpy())
@@ -324,7 +328,7 @@ class Metrics:
             elif kind == "array":
                 arrays += [value.astype(np.float64).ravel() for value in values]
             else:
-                self._refuse(key, held)
+                self._refuse(key, waiting)
         return np.concatenate([np.zeros(0), *arrays])
 
     def _bound(self, row: dict[str, float]) -> None:
@@ -340,10 +344,10 @@ class Metrics:
             del row[key]
             self.left_out += 1
 
-    def _refuse(self, key: str, held: list[Any]) -> None:
+    def _refuse(self, key: str, values: list[Any]) -> None:
         if key not in self._refused:
             self._refused.add(key)
             kinds = {
-                type(value).__name__ for value in held if not isinstance(value, numbers.Real | Tensor | np.ndarray)
+                type(value).__name__ for value in values if not isinstance(value, numbers.Real | Tensor | np.ndarray)
             }
             log.warning("metric %r has values that are not numbers (%s); they are left out", key, ", ".join(kinds))

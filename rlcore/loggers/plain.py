@@ -19,15 +19,15 @@ _METHODS: Final = tuple(name for name, value in vars(LoggerBase).items() if call
 _ADAPTED: Final = {"log_metrics", "log_scalar", "log_histogram", "log_video", "state_dict", "step_of"}
 
 
-def as_logger(given: Any) -> Logger:
-    """Return `given` if it has all methods of `LoggerBase`, or else one that takes the others from there.
+def as_logger(target: Any) -> Logger:
+    """Return `target` if it has all methods of `LoggerBase`, or else one that takes the others from there.
 
     Raises:
         ConfigError: it has neither log_scalar nor log_metrics.
     """
-    if isinstance(given, LoggerBase):
-        return given
-    return PlainSender(given) if offers(given, Sender) else PlainLogger(given)
+    if isinstance(target, LoggerBase):
+        return target
+    return PlainSender(target) if offers(target, Sender) else PlainLogger(target)
 
 
 class PlainLogger(LoggerBase):

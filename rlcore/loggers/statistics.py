@@ -66,8 +66,8 @@ class Averages:
 
 def fetch(values: Mapping[str, list[Any]], *single: dict[str, Any]) -> None:
     """Put numbers on the CPU in the place of those on a device, in one copy: each would wait for the device."""
-    ends = [held for held in values.values() if held and (_is_away(held[0]) or _is_away(held[-1]))]
-    away: list[tuple[Any, Any]] = [(held, i) for held in ends for i, value in enumerate(held) if _is_away(value)]
+    ends = [of_key for of_key in values.values() if of_key and (_is_away(of_key[0]) or _is_away(of_key[-1]))]
+    away: list[tuple[Any, Any]] = [(of_key, i) for of_key in ends for i, value in enumerate(of_key) if _is_away(value)]
     away += [(holder, key) for holder in single for key, value in holder.items() if _is_away(value)]
     if not away:
         return

@@ -189,14 +189,14 @@ class NativeEnv:
 
 def _of_env(infos: Mapping[str, Any], index: int) -> dict[str, Any]:
     """Return the infos of one env; under `_` and its name a vector env says of each info which envs have it."""
-    own: dict[str, Any] = {}
+    infos_of_env: dict[str, Any] = {}
     for name, values in infos.items():
         is_flag = name.startswith("_") and name[1:] in infos
         has_it = f"_{name}" not in infos or infos[f"_{name}"][index]
         if is_flag or not has_it:
             continue
         if isinstance(values, Mapping):
-            own[name] = _of_env(values, index)
+            infos_of_env[name] = _of_env(values, index)
         else:
-            own[name] = values[index] if np.ndim(values) else values
-    return own
+            infos_of_env[name] = values[index] if np.ndim(values) else values
+    return infos_of_env

@@ -64,7 +64,7 @@ def _findings(section: Section, steps: int) -> Iterator[Finding]:
     first = make()
     try:
         if hasattr(first, "checked"):  # an env of a library that has a checker
-            yield from (Finding(*found) for found in first.checked())
+            yield from (Finding(*finding) for finding in first.checked())
     finally:
         first.close()
     yield from examine(make, steps)

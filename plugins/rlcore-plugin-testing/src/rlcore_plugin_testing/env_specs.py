@@ -116,10 +116,10 @@ def _checked_pass(env: Env, steps: int, seed: int) -> list[dict[str, bytes]]:
     allowed = keeping_to_masks(spec)
     for time, random_action in enumerate(islice(random_actions(spec, seed), steps)):
         action = allowed(random_action, observation)
-        given = action.copy()
+        original = action.copy()
         step = env.step(action)
         problem = step_problem(spec, step) or end_problem(spec, step, over)
-        if not np.array_equal(action, given):
+        if not np.array_equal(action, original):
             problem = "step changed the array of actions that it was given"
         elapsed = elapsed + 1 - (over & only_resets(spec))
         _refuse(spec, f"step {time}", problem or _length_problem(spec, elapsed))

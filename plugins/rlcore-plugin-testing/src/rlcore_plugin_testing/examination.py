@@ -112,14 +112,14 @@ def _dtype(env: Env) -> Finding:
 
 def _play(env: Env, steps: int) -> Played:
     """Take random steps, and return what they gave."""
-    seen, allowed = env.reset(seed=_SEED), keeping_to_masks(env.spec)
+    observation, allowed = env.reset(seed=_SEED), keeping_to_masks(env.spec)
     elapsed = np.zeros(env.spec.num_envs, dtype=int)
     lengths: list[int] = []
     infos: dict[str, Any] = {}
     least, most, terminated = np.inf, -np.inf, 0
     for action in islice(random_actions(env.spec, _SEED), steps):
-        step = env.step(allowed(action, seen))
-        seen = step.observation
+        step = env.step(allowed(action, observation))
+        observation = step.observation
         elapsed += 1
         done = step.terminated | step.truncated
         lengths += elapsed[done].tolist()
