@@ -25,8 +25,9 @@ from rlcore.plugins.registry import Provided
 from rlcore.types import Env, EnvSpec, Transform
 from rlcore.types.context import Context
 from rlcore.types.hook_parts import HookBringer
-from rlcore.types.optional import PartUser, offers
-from rlcore.types.optional_learning import Paced
+from rlcore.types.learning import Estimator, PacedOptimizer
+from rlcore.types.optional import offers
+from rlcore.types.part import with_defaults
 
 
 class Assembly:
@@ -52,8 +53,9 @@ class Assembly:
             built = provided.build(config, self.context.for_component(kind, name))
         finally:
             _check_torch(provided, learning)
-        if kind == "optimizer" and offers(config, Paced) and not offers(built, Paced):
-            built.every = config.every  # of a class that does not know the key, which every section of optimizers has
+        every = with_defaults(config, PacedOptimizer).every
+        if kind == "optimizer" and with_defaults(built, PacedOptimizer).every == 1 != every:
+            built.every = every  # of a class that does not know the key, which every section of optimizers has
         return built
 
     def part(self, provided: Provided, config: BaseModel, name: str, single: bool = False) -> Any:
@@ -157,7 +159,7 @@ class Assembly:
             ConfigError: names the missing parts, whose they would be and who needs them.
         """
         built = self.context.model.parts()
-        missing = [part for part in requiring.requires if part not in built] if offers(requiring, PartUser) else []
+        missing = [part for part in with_defaults(requiring, Estimator).requires if part not in built]
         if missing:
             raise ConfigError(
                 f"{provided} requires the model parts {', '.join(missing)}, which {model} does not build; it builds "

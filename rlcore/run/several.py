@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -20,7 +21,8 @@ from rlcore.policies.points import JointHooks
 from rlcore.policies.shares import assigned, check_transforms
 from rlcore.run.policy import PolicyBuilder
 from rlcore.types import BackgroundCollector, Key
-from rlcore.types.optional import BatchSized, EntryWriter, offers
+from rlcore.types.optional import BatchSized, offers
+from rlcore.types.part import Part, with_defaults
 
 
 class JointParts:
@@ -119,5 +121,4 @@ class _ShareOfCollector:
     def __init__(self, collector: Any, own_envs: int, num_envs: int) -> None:
         if offers(collector, BatchSized):
             self.batch_steps = collector.batch_steps * own_envs // num_envs
-        if offers(collector, EntryWriter):
-            self.writes: tuple[Key, ...] = tuple(collector.writes)
+        self.writes: Sequence[Key] | None = with_defaults(collector, Part).writes

@@ -12,7 +12,9 @@ from rlcore.stock.target_net_updater import TargetNetUpdaterHook
 from rlcore.training.loop import Loop
 from rlcore.types.foreign import Stepping
 from rlcore.types.hook_parts import RegistersItself, TargetMover
-from rlcore.types.optional import WithTargetUpdater, offers
+from rlcore.types.loss import Loss
+from rlcore.types.optional import offers
+from rlcore.types.part import with_defaults
 
 
 class ArgumentHooks:
@@ -120,4 +122,4 @@ def _module_name(policy: str) -> str:
 
 def updater_of(loss: Any) -> Any:
     """Return what moves the target networks of a loss; None for one without."""
-    return loss.target_updater if offers(loss, WithTargetUpdater) else None
+    return with_defaults(loss, Loss).target_updater

@@ -14,8 +14,9 @@ from rlcore.learners.gradient_step import GradientStep
 from rlcore.learners.joint import JointGradients
 from rlcore.restore.optimizers import check_state
 from rlcore.stock.base import TrainerHookBase
-from rlcore.types import Stateful
-from rlcore.types.optional import Grouped, offers
+from rlcore.types import Learner, Stateful
+from rlcore.types.optional import offers
+from rlcore.types.part import with_defaults
 
 if TYPE_CHECKING:
     from rlcore.types.trainer import ScriptTrainer
@@ -49,7 +50,7 @@ class ClippedStep(GradientStep):
 
     def __init__(self, optimizer: torch.optim.Optimizer, names: tuple[str, ...], learner: Any = None) -> None:
         super().__init__(optimizer, None, optimizer.param_groups[0]["params"][0].device, names)
-        group = learner.group if offers(learner, Grouped) else None
+        group = with_defaults(learner, Learner).group
         self._learner = learner
         self._joint = JointGradients(group, [self]) if group is not None and group.size > 1 else None
 

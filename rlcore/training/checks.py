@@ -17,9 +17,12 @@ from rlcore.hooks.points import LoopHooks
 from rlcore.training.overrides import speaks_for
 from rlcore.types import BackgroundCollector, Key, has_memory
 from rlcore.types.context import Context
-from rlcore.types.optional import BatchSized, EntryReader, EntryWriter, EpisodeKeeper, WithPolicy, offers
+from rlcore.types.learning import PacedOptimizer
+from rlcore.types.loss import Loss
+from rlcore.types.optional import BatchSized, EpisodeKeeper, WithPolicy, offers
 from rlcore.types.optional_data import SelfFilled
-from rlcore.types.optional_learning import EnvCounter, MemoryTaker, Paced, SomeEnvsTaker, UpdateCounter
+from rlcore.types.optional_learning import EnvCounter, SomeEnvsTaker, UpdateCounter
+from rlcore.types.part import Part, with_defaults
 from rlcore.types.progress import ENDLESS, Every
 from rlcore.types.records import COLLECTED, ESTIMATED
 
@@ -37,12 +40,12 @@ _MEMORY_ADVICE: Final = {
 
 def reads_of(part: Any) -> tuple[Key, ...] | None:
     """Return the entries that a part, or its class, says it reads; None where it says nothing."""
-    return _keys(part.reads) if offers(part, EntryReader) else None
+    return _keys(with_defaults(part, Loss).reads)
 
 
 def writes_of(part: Any) -> tuple[Key, ...] | None:
     """Return the entries that a part, or its class, says it writes; None where it says nothing."""
-    return _keys(part.writes) if offers(part, EntryWriter) else None
+    return _keys(with_defaults(part, Part).writes)
 
 
 def _keys(entries: Any) -> tuple[Key, ...] | None:
@@ -122,7 +125,7 @@ def check_memory(model: Any, parts: Mapping[str, Any]) -> None:
     if not has_memory(model):
         return
     for section, part in parts.items():
-        if part is not None and not (offers(part, MemoryTaker) and part.takes_memory):
+        if part is not None and not with_defaults(part, Part).takes_memory:
             raise ConfigError(
                 f"[{section}] {type(part).__name__} does not know policies with a state, as [model] "
                 f"{type(model).__name__} has one: {_MEMORY_ADVICE[section]}"
@@ -170,14 +173,15 @@ def check_paces(optimizers: Mapping[str, Any], context: Context) -> None:
     """
     updates: int | None = None
     for name, optimizer in optimizers.items():
-        if not offers(optimizer, Paced) or optimizer.every == 1:
+        every = with_defaults(optimizer, PacedOptimizer).every
+        if every == 1:
             continue
         updates = most_updates(context) if updates is None else updates
         if updates is None:
             return
-        if 0 < updates < optimizer.every:  # a run without any update is one that collects
+        if 0 < updates < every:  # a run without any update is one that collects
             raise ConfigError(
-                f"[optimizer] {name!r}: every = {optimizer.every} never comes round, as the run makes {updates} "
+                f"[optimizer] {name!r}: every = {every} never comes round, as the run makes {updates} "
                 "updates, so that it would take no step; lower it, or let the run be longer ([run] "
                 f"total_{context.progress.clock})"
             )

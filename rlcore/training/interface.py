@@ -41,7 +41,8 @@ from rlcore.types import (
 )
 from rlcore.types.foreign import UpdatesPolicyWeights
 from rlcore.types.hook_parts import HookObject
-from rlcore.types.optional import Follower, offers
+from rlcore.types.optional import offers
+from rlcore.types.part import with_defaults
 from rlcore.types.progress import Progress
 
 if TYPE_CHECKING:
@@ -328,8 +329,8 @@ class TrainerInterface:
         }
         present = {name: state for name, state in states.items() if name not in self._waiting}
         report = restore(parts.stateful, present, notes or {}, moved=parts.heart.beat, **options)
-        if offers(parts.learner, Follower) and any(map(_learner_starts_over, report)):
-            parts.learner.follow()  # one that was restored has followed already
+        if any(map(_learner_starts_over, report)):
+            with_defaults(parts.learner, Learner).follow()  # one that was restored has followed already
         self._first_frame, self._first_now = parts.progress.frames, parts.progress.now
         if self.saver is not None:
             self.saver.saved_at = parts.progress.now

@@ -17,9 +17,10 @@ from rlcore.training.checks import check_intervals
 from rlcore.training.interface import TrainerInterface
 from rlcore.training.lockstep import Collected
 from rlcore.training.parts import TrainerParts, close_parts
-from rlcore.types import BackgroundCollector, Episode
-from rlcore.types.optional import BatchSized, Follower, offers
+from rlcore.types import BackgroundCollector, Episode, Learner
+from rlcore.types.optional import BatchSized, offers
 from rlcore.types.optional_learning import UpdateCounter
+from rlcore.types.part import with_defaults
 from rlcore.types.progress import ENDLESS, Every, Progress
 from rlcore.types.records import MASK
 
@@ -148,8 +149,8 @@ class Loop(TrainerInterface):
         self._enter("optimising")
         if parts.progress.frames >= parts.buffer.warmup_frames:
             self.optim_steps(batch)
-        elif offers(parts.learner, Follower):
-            parts.learner.follow()
+        else:
+            with_defaults(parts.learner, Learner).follow()
         parts.progress.iterations += not parts.progress.unfinished
         hooks.post_steps(batch, self)
         self._rows.seconds_trained += time.monotonic() - began

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from rlcore.training.parts import TrainerParts
 from rlcore.training.saver import Saver
-from rlcore.types.optional import EpisodeDropper, UpdateSkipper, offers
+from rlcore.types.learning import Learner
+from rlcore.types.optional import EpisodeDropper, offers
 from rlcore.types.optional_learning import WorkerReplacer
+from rlcore.types.part import with_defaults
 
 
 def lost(parts: TrainerParts, saver: Saver | None) -> dict[str, int]:
@@ -14,7 +16,7 @@ def lost(parts: TrainerParts, saver: Saver | None) -> dict[str, int]:
     counts = {
         "episodes dropped": collector.dropped_episodes if offers(collector, EpisodeDropper) else 0,
         "workers replaced": collector.replaced_workers if offers(collector, WorkerReplacer) else 0,
-        "updates skipped as not finite": learner.skipped_updates if offers(learner, UpdateSkipper) else 0,
+        "updates skipped as not finite": with_defaults(learner, Learner).skipped_updates,
         "checkpoints not written": saver.failed if saver is not None else 0,
         "metrics that were not finite": metrics.not_finite,
         "metrics left out beyond the most names": metrics.left_out,

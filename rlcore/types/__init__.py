@@ -53,8 +53,9 @@ if TYPE_CHECKING:
     from rlcore.types.launcher import Launcher as Launcher
     from rlcore.types.learning import Estimator as Estimator
     from rlcore.types.learning import Learner as Learner
-    from rlcore.types.learning import Loss as Loss
+    from rlcore.types.learning import PacedOptimizer as PacedOptimizer
     from rlcore.types.learning import Scheduler as Scheduler
+    from rlcore.types.loss import Loss as Loss
     from rlcore.types.mappings import FoundEntries as FoundEntries
     from rlcore.types.mappings import Rows as Rows
     from rlcore.types.models import Distribution as Distribution
@@ -68,6 +69,9 @@ if TYPE_CHECKING:
     from rlcore.types.outputs import InPlaceCheckpointer as InPlaceCheckpointer
     from rlcore.types.outputs import Logger as Logger
     from rlcore.types.outputs import Stateful as Stateful
+    from rlcore.types.part import Part as Part
+    from rlcore.types.part import defines as defines
+    from rlcore.types.part import with_defaults as with_defaults
     from rlcore.types.progress import ENDLESS as ENDLESS
     from rlcore.types.progress import Clock as Clock
     from rlcore.types.progress import Every as Every
@@ -103,11 +107,13 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.group": "Alone Group",
         "rlcore.types.heart": "Heart",
         "rlcore.types.launcher": "Launcher",
-        "rlcore.types.learning": "Estimator Learner Loss Scheduler",
+        "rlcore.types.learning": "Estimator Learner PacedOptimizer Scheduler",
+        "rlcore.types.loss": "Loss",
         "rlcore.types.mappings": "FoundEntries Rows",
         "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory",
         "rlcore.types.optional": "missing offers",
         "rlcore.types.outputs": "Checkpointer InPlaceCheckpointer Logger Stateful",
+        "rlcore.types.part": "Part defines with_defaults",
         "rlcore.types.progress": "Clock ENDLESS Every Progress unit_of",
         "rlcore.types.records": (
             "FIRST MASK NEXT_POLICY_STATE POLICY_STATE AgentSpec EnvSpec Episode EvaluationResult Key RunInfo State "

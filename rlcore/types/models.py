@@ -219,7 +219,7 @@ class Model(Protocol):
     Called in `rlcore/assembly/assembly.py`:
 
         built = self.context.model.parts()
-        missing = [part for part in requiring.requires if part not in built] if offers(requiring, PartUser) else []
+        missing = [part for part in with_defaults(requiring, Estimator).requires if part not in built]
     """
 
     policy: Policy

@@ -5,17 +5,13 @@ A part inherits from none of these: the methods and attributes are all that coun
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, TypeVar
 
 if TYPE_CHECKING:
-    import torch
     from tensordict import TensorDict
-    from torch import Tensor
 
-    from rlcore.types.group import Group
-    from rlcore.types.records import Key
 
 Interface = TypeVar("Interface")
 _ABSENT: Final = object()
@@ -32,7 +28,7 @@ def offers(part: object, interface: type[Interface]) -> TypeGuard[Interface]:
 
     Args:
         part: any object, or a class.
-        interface: a protocol.
+        interface: a protocol, or the class of a kind of part.
     """
     return not missing(part, interface)
 
@@ -51,7 +47,15 @@ def _suits(part: object, value: object, method: bool) -> bool:
 
 @cache
 def members(interface: Any) -> tuple[str, ...]:
-    """Return the names of the methods and attributes of a protocol, with those that it inherits."""
+    """Return the names of what a part needs to have for an interface, with those that it inherits.
+
+    They are all that a protocol names; and of the class of a kind what is abstract or has no value there.
+    """
+    if not getattr(interface, "_is_protocol", False):
+        annotated = {name for base in interface.__mro__ for name in vars(base).get("__annotations__", ())}
+        return tuple(
+            sorted(interface.__abstractmethods__ | {name for name in annotated if not hasattr(interface, name)})
+        )
     own = [vars(base) for base in interface.__mro__ if base.__module__ not in ("builtins", "typing")]
     public = {name for space in own for name in space if not name.startswith("_")}
     # an attribute may be another library's own; in the class itself, such names are those that `typing` put there
@@ -60,7 +64,7 @@ def members(interface: Any) -> tuple[str, ...]:
 
 @cache
 def methods_of(interface: Any) -> frozenset[str]:
-    """Return the names of the methods of a protocol; its class has those alone, and only annotations of the rest."""
+    """Return the names of the methods among `members`; the class has those alone, and only annotations of the rest."""
     return frozenset(members(interface)).intersection(dir(interface))
 
 
@@ -119,17 +123,6 @@ class EpisodeDropper(Protocol):
     dropped_episodes: int
 
 
-class Follower(Protocol):
-    """A learner that moves numbers by the progress of the run."""
-
-    def follow(self) -> None:
-        """Set them to what they are at the progress of now.
-
-        Called when the learner starts over in a resumed run, and after each batch of the warm-up, which has no updates.
-        """
-        ...
-
-
 class ModuleNamer(Protocol):
     """A part, most of all an env, whose behaviour is written in other modules than that of its class."""
 
@@ -172,56 +165,6 @@ class Discounting(Protocol):
     discounts: bool
 
 
-class EntryReader(Protocol):
-    """A loss that says what it needs of a minibatch.
-
-    Attributes:
-        reads: the entries without which it cannot be computed.
-    """
-
-    reads: Sequence[Key]
-
-
-class EntryWriter(Protocol):
-    """A policy, transform, collector, buffer, estimator or hook that says what it puts into batches.
-
-    Attributes:
-        writes: those entries; empty for none. A part that does not say may write anything.
-    """
-
-    writes: Sequence[Key]
-
-
-class NoiseSampler(Protocol):
-    """A loss in which something is random."""
-
-    def sample_noise(self, samples: int, generator: torch.Generator) -> Mapping[Key, Tensor]:
-        """Return entries that the learner adds to a minibatch of so many samples, on the device of the generator."""
-        ...
-
-
-class WithTargetUpdater(Protocol):
-    """A loss with target networks.
-
-    Attributes:
-        target_updater: moves them, by its `step()`; None where nothing has to.
-    """
-
-    target_updater: Any
-
-
-class Schedulable(Protocol):
-    """A loss, model or buffer with numbers that a `[[scheduler]]` may move, named as in `loss.clip_epsilon`.
-
-    Attributes:
-        schedulable: those numbers by name, at first as the config gave them. The part reads each from here whenever it
-            uses it. A schedule sets it when the run is built, and at the end of each iteration; a mapping that refuses
-            raises ConfigError. A loss that is compiled may find a 0-d tensor.
-    """
-
-    schedulable: MutableMapping[str, Any]
-
-
 class WithPolicy(Protocol):
     """A model, whose policy acts in envs.
 
@@ -230,16 +173,6 @@ class WithPolicy(Protocol):
     """
 
     policy: Any
-
-
-class PartUser(Protocol):
-    """An estimator that uses parts of the model, as every loss does.
-
-    Attributes:
-        requires: their names, such as `critic`.
-    """
-
-    requires: Sequence[str]
 
 
 class BatchSized(Protocol):
@@ -281,26 +214,6 @@ class FiniteChecker(Protocol):
             NumericalError: one was not finite.
         """
         ...
-
-
-class Grouped(Protocol):
-    """A learner that says with which processes it trains.
-
-    Attributes:
-        group: those processes.
-    """
-
-    group: Group
-
-
-class UpdateSkipper(Protocol):
-    """A learner that leaves out updates that are not finite.
-
-    Attributes:
-        skipped_updates: how many, over the whole run.
-    """
-
-    skipped_updates: int
 
 
 class Measured(Protocol):
