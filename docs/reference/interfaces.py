@@ -9,17 +9,17 @@ from docstrings import markdown
 
 from rlcore import types
 from rlcore.cli.plugins_new import SUMMARIES
-from rlcore.types import exports, optional, optional_learning, optional_transforms
+from rlcore.types import exports, optional, optional_learning
 
 # by kind of component, in the order in which a run is built; what several kinds have comes last
 INTERFACES: Final[dict[str, tuple[type, ...]]] = {
-    "env": (types.Env, types.RenderableEnv, types.InfoTeller),
-    "transform": (types.Transform, types.ActionTransform),
+    "env": (types.Env,),
+    "transform": (types.Transform,),
     "model": (types.Model, types.Policy, types.StatefulPolicy, types.Distribution),
     "loss": (types.Loss,),
     "estimator": (types.Estimator,),
     "scheduler": (types.Scheduler,),
-    "collector": (types.Collector, types.BackgroundCollector),
+    "collector": (types.Collector,),
     "buffer": (types.Buffer,),
     "learner": (types.Learner,),
     "evaluator": (types.Evaluator,),
@@ -38,7 +38,7 @@ def sections() -> str:
 
 def optional_members() -> str:
     """Return what a part may have besides its interface."""
-    modules = (optional, optional_transforms, optional_learning, exports)
+    modules = (optional, optional_learning, exports)
     found = [
         value for one in modules for value in vars(one).values() if getattr(value, "__module__", "") == one.__name__
     ]

@@ -22,8 +22,7 @@ from rlcore.training.parts import TrainerParts
 from rlcore.training.schedule import SaveSchedule
 from rlcore.training.stateful import in_order, observers
 from rlcore.types import Buffer, Collector, Context, Evaluator, Learner
-from rlcore.types.optional import offers
-from rlcore.types.optional_data import DataNamer
+from rlcore.types.part import Part, with_defaults
 from rlcore.types.progress import Every
 
 
@@ -132,8 +131,5 @@ def provenance(assembly: Assembly, host: PluginHost, modules: Iterable[str], thr
 def _data_files(parts: Mapping[str, Any]) -> dict[str, str]:
     """Return the checksums of the files that parts learn from, by path."""
     return {
-        file: checksum
-        for part in parts.values()
-        if offers(part, DataNamer)
-        for file, checksum in part.data_files().items()
+        file: checksum for part in parts.values() for file, checksum in with_defaults(part, Part).data_files().items()
     }

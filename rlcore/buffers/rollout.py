@@ -15,15 +15,15 @@ from torch import Tensor
 
 from rlcore.buffers.minibatch import Minibatch
 from rlcore.errors import ConfigError
-from rlcore.types import MASK, Group, Key
+from rlcore.types import MASK, Buffer, Collector, Group, Key
 from rlcore.types.context import Context
-from rlcore.types.optional import BatchSized, offers
+from rlcore.types.part import with_defaults
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
 
-class RolloutBuffer:
+class RolloutBuffer(Buffer):
     """Epochs over one batch.
 
     Minibatches have one fixed size, so that a compiled update sees one shape. Masked steps are never sampled. Processes
@@ -44,7 +44,7 @@ class RolloutBuffer:
 
     def __init__(self, config: Config, context: Context) -> None:
         collector = context.built.get("collector")
-        batch_steps = collector.batch_steps if offers(collector, BatchSized) else None
+        batch_steps = with_defaults(collector, Collector).batch_steps
         if batch_steps is not None and config.minibatch_size > batch_steps:
             raise ConfigError(
                 f"[buffer] minibatch_size = {config.minibatch_size} is more than the {batch_steps} steps of a batch "
@@ -82,9 +82,6 @@ class RolloutBuffer:
         """Return how many minibatches an epoch of a batch of so many steps has; fewer where steps are masked."""
         size = self._minibatch_size
         return -(-batch_steps // size) if self._fill else batch_steps // size
-
-    def feedback(self, minibatch: Mapping[Key, Tensor], values: Mapping[str, Tensor]) -> None:
-        """Do nothing: there are no priorities."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the position of the shuffle."""

@@ -13,10 +13,9 @@ from torch import Tensor
 from rlcore.buffers.minibatch import SequenceMinibatch
 from rlcore.buffers.rollout import RolloutBuffer, chunk, rows
 from rlcore.errors import ConfigError
-from rlcore.types import MASK, POLICY_STATE, Key, has_memory
+from rlcore.types import MASK, POLICY_STATE, Collector, Key, has_memory
 from rlcore.types.context import Context
-from rlcore.types.optional import BatchSized, offers
-from rlcore.types.optional_learning import EnvCounter
+from rlcore.types.part import with_defaults
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -52,9 +51,10 @@ class RolloutSequences(RolloutBuffer):
             )
         length, size = config.sequence_length, config.minibatch_size
         collector = context.built.get("collector")
-        if offers(collector, BatchSized):
-            envs = collector.batch_envs if offers(collector, EnvCounter) else context.env_spec.num_envs
-            steps = collector.batch_steps // envs
+        batch_steps = with_defaults(collector, Collector).batch_steps
+        if batch_steps is not None:
+            envs = with_defaults(collector, Collector).batch_envs or context.env_spec.num_envs
+            steps = batch_steps // envs
             if steps % length:
                 raise ConfigError(
                     f"[buffer] sequence_length = {length} does not divide the {steps} steps of each env in a batch "

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from rlcore.errors import ConfigError
+from rlcore.types import Buffer
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
 
-class WholeBatches:
+class WholeBatches(Buffer):
     """Hands the batch to every optimisation step; `process_optim_batch` samples from it, or from a replay buffer.
 
     Args:
@@ -48,6 +49,3 @@ class WholeBatches:
         while self._steps is None or step < self._steps:
             yield batch
             step += 1
-
-    def feedback(self, minibatch: Any, values: Mapping[str, Any]) -> None:
-        """Do nothing; `ReplayBufferTrainer.update_priority` is a hook."""

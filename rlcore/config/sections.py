@@ -35,8 +35,9 @@ from rlcore.errors import ConfigError, PluginError
 from rlcore.plugins.component import COMPONENT_SECTIONS
 from rlcore.plugins.host import PluginHost, loose_name
 from rlcore.plugins.registry import Provided
+from rlcore.types import Buffer
 from rlcore.types.optional import Observer, offers
-from rlcore.types.optional_data import SpecGiver
+from rlcore.types.part import defines
 
 CORE: Final = ("run", "plugins", "metrics", "checkpoint")
 REQUIRED: Final = ("env", "model", "loss", "optimizer")
@@ -148,7 +149,7 @@ class Config:
 def required(sections: Mapping[str, list[Section]]) -> tuple[str, ...]:
     """Return the sections that a config must have: the env too, unless the buffer knows its spaces."""
     buffers = () if sections["env"] else sections["buffer"]
-    knows_spaces = any(offers(buffer.provided.target(), SpecGiver) for buffer in buffers)
+    knows_spaces = any(defines(buffer.provided.target(), Buffer.spec_of) for buffer in buffers)
     return tuple(name for name in REQUIRED if not (name == "env" and knows_spaces))
 
 

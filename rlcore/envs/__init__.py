@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rlcore.envs.pass_through import FLATTENED as FLATTENED
     from rlcore.envs.pass_through import PassThrough as PassThrough
     from rlcore.envs.pass_through import box_of as box_of
+    from rlcore.envs.pass_through import changes_observations as changes_observations
     from rlcore.envs.playing import play as play
     from rlcore.envs.spec_records import recorded_spec as recorded_spec
     from rlcore.envs.spec_records import spec_record as spec_record
@@ -42,12 +43,6 @@ if TYPE_CHECKING:
     from rlcore.envs.transformed import observation_dtype as observation_dtype
     from rlcore.envs.transformed import reward_readers as reward_readers
     from rlcore.envs.transformed import transformed_spec as transformed_spec
-    from rlcore.types.exports import ActionModule as ActionModule
-    from rlcore.types.exports import MemoryModule as MemoryModule
-    from rlcore.types.exports import ObservationModule as ObservationModule
-    from rlcore.types.optional import BatchChanger as BatchChanger
-    from rlcore.types.optional import EpisodeKeeper as EpisodeKeeper
-    from rlcore.types.optional_transforms import ActionChanger as ActionChanger
 
 __all__, __getattr__, __dir__ = lazy(
     __name__,
@@ -59,15 +54,12 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.envs.leaves": "OnLeaf",
         "rlcore.envs.packed": "ACTION_MASK Packed is_image is_nested packed_space wrapper_for",
         "rlcore.envs.packing": "packed_env",
-        "rlcore.envs.pass_through": "FLATTENED PassThrough box_of",
+        "rlcore.envs.pass_through": "FLATTENED PassThrough box_of changes_observations",
         "rlcore.envs.playing": "play",
         "rlcore.envs.step_checks": "BOOL FLOAT StepCheck as_numbers",
         "rlcore.envs.transformed": "TransformedEnv observation_dtype reward_readers transformed_spec",
         "rlcore.envs.action_check": "ActionCheck",
         "rlcore.envs.carrying": "Carrying Playing",
         "rlcore.envs.spec_records": "recorded_spec spec_record",
-        "rlcore.types.optional_transforms": "ActionChanger",
-        "rlcore.types.optional": "BatchChanger EpisodeKeeper",
-        "rlcore.types.exports": "ActionModule MemoryModule ObservationModule",
     },
 )

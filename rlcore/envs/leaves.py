@@ -13,11 +13,10 @@ from torch import Tensor, nn
 
 from rlcore.envs.action_masks import keeping_to_masks
 from rlcore.envs.packed import ACTION_MASK, Packed, is_image
-from rlcore.envs.pass_through import FLATTENED, PassThrough
+from rlcore.envs.pass_through import FLATTENED, changes_observations
 from rlcore.errors import ConfigError, PluginError, did_you_mean
-from rlcore.types.exports import MemoryModule, ObservationModule
-from rlcore.types.optional import offers
-from rlcore.types.optional_transforms import LeafTaker
+from rlcore.types import Env, Transform
+from rlcore.types.part import defines, with_defaults
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
     from tensordict import TensorDict
 
-    from rlcore.types import Env, Transform
     from rlcore.types.exports import ModuleWithMemory
     from rlcore.types.records import Array, BoolArray, EnvSpec, Step
 
@@ -33,7 +31,8 @@ if TYPE_CHECKING:
 class OnLeaf:
     """A transform of one array, put on a leaf of observations that are dicts; the other leaves stay as they are.
 
-    Whatever else the transform has, its state and what it does to actions, is that of this one. Its `batch` gets the
+    Whatever else the transform defines, its state and what it does to actions, is that of this one, which therefore
+    derives from no class of defaults. Its `batch` gets the
     batch with all leaves.
 
     Args:
@@ -61,17 +60,17 @@ class OnLeaf:
 
     @property
     def observation_module(self) -> Callable[[], nn.Module] | None:
-        """What returns a module of rows; see `rlcore.types.exports.ObservationModule`."""
+        """What returns a module of rows; see `Transform.observation_module`."""
         transform = self.transform
-        if not offers(transform, ObservationModule):
+        if not defines(transform, Transform.observation_module):
             return None
         return lambda: LeafModule(transform.observation_module(), self.leaf, self._before, self._after)
 
     @property
     def memory_module(self) -> Callable[[], ModuleWithMemory] | None:
-        """What returns a module of rows; see `rlcore.types.exports.MemoryModule`."""
+        """What returns a module of rows; see `Transform.memory_module`."""
         transform = self.transform
-        if not offers(transform, MemoryModule):
+        if not defines(transform, Transform.memory_module):
             return None
 
         def module() -> ModuleWithMemory:
@@ -171,7 +170,7 @@ class LeafMemoryModule(LeafModule):
         return self._after.joined({**leaves, self._leaf: changed}), following
 
 
-class LeafEnv:
+class LeafEnv(Env):
     """An env seen through one leaf of its observations, for fitting what changes that one.
 
     A forbidden action is taken as the next one that is allowed, since a mask is not seen here.
@@ -250,12 +249,12 @@ def check_observes(transform: Transform, spec: EnvSpec, name: str, leaf: str | N
         ConfigError: it changes observations, and names no leaf; or it names one, and changes none.
     """
     space = spec.observation_space
-    passes = isinstance(transform, PassThrough) and type(transform).step is PassThrough.step
+    passes = not changes_observations(transform)
     if leaf is not None and passes:
         raise ConfigError(
             f"[[transform]] {name!r} leaf = {leaf!r}: this transform changes no observation; leave the key out"
         )
-    takes_leaves = passes or (offers(transform, LeafTaker) and transform.takes_leaves)
+    takes_leaves = passes or with_defaults(transform, Transform).takes_leaves
     if isinstance(space, Packed) and leaf is None and not takes_leaves:
         example = next((name_of_leaf for name_of_leaf in space.leaves if name_of_leaf != ACTION_MASK), "...")
         raise ConfigError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rlcore.envs.action_masks import without_choice
 from rlcore.envs.packed import ACTION_MASK, Packed, is_nested, packed_space
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def packed_env(env: Env) -> Env:
     """Return an env whose observations are arrays: those of dicts and tuples packed, others the env itself."""
-    return PackedEnv(env) if is_nested(env.spec.observation_space) else env
+    # it hands on whatever else the env defines, and so derives from no class that would answer in its place
+    return cast("Env", PackedEnv(env)) if is_nested(env.spec.observation_space) else env
 
 
 class PackedEnv:

@@ -1,20 +1,11 @@
-"""What a transform may have besides, to be a part of an exported policy; asked as what stands in `optional.py`."""
+"""What a transform that remembers is within an exported policy."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
-
-
-class ObservationModule(Protocol):
-    """A transform of observations that can be a part of an exported policy; it keeps nothing of an episode."""
-
-    def observation_module(self) -> torch.nn.Module:
-        """Return a module that computes from observations `[env, *shape]` what `step` of a frozen copy returns."""
-        ...
 
 
 class ModuleWithMemory(Protocol):
@@ -32,20 +23,4 @@ class ModuleWithMemory(Protocol):
             state: what the call before returned; where `first` is True, whatever stands there.
             first: `[env]`, bool: which observations are the first of an episode.
         """
-        ...
-
-
-class MemoryModule(Protocol):
-    """A transform of observations that keeps something of each episode, and can be a part of an exported policy."""
-
-    def memory_module(self) -> ModuleWithMemory:
-        """Return a module that computes from observations what `step` of a frozen copy returns."""
-        ...
-
-
-class ActionModule(Protocol):
-    """A transform of actions that can be a part of an exported policy."""
-
-    def action_module(self) -> torch.nn.Module:
-        """Return a module that computes from actions `[env, *shape]` what `action` returns."""
         ...

@@ -5,12 +5,11 @@ A part inherits from none of these: the methods and attributes are all that coun
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, TypeVar
 
 if TYPE_CHECKING:
-    from tensordict import TensorDict
+    pass
 
 
 Interface = TypeVar("Interface")
@@ -79,22 +78,6 @@ class Saveable(Protocol):
         ...
 
 
-class Inexact(Protocol):
-    """Any part with a state, and an env: one that may be unable to go on exactly where it stood."""
-
-    def inexact(self) -> str | None:
-        """Return why a resume would not go on exactly, to be shown to people; None where it would."""
-        ...
-
-
-class Unrestored(Protocol):
-    """Any part with a state, and an env: one whose `load_state_dict` may bring back less than was saved."""
-
-    def unrestored(self) -> str | None:
-        """Return what the last `load_state_dict` could not bring back, to be shown to people; None where nothing."""
-        ...
-
-
 class Observer(Protocol):
     """A hook or logger that may only watch: without it, the run has the same bits.
 
@@ -103,32 +86,6 @@ class Observer(Protocol):
     """
 
     observer: bool
-
-
-class EpisodeKeeper(Protocol):
-    """A transform, buffer or hook that carries something of the running episodes from batch to batch."""
-
-    def forget_episodes(self) -> None:
-        """Drop it: the collector begins new episodes. Called after `load_state_dict`."""
-        ...
-
-
-class EpisodeDropper(Protocol):
-    """A collector that counts the running episodes with which it could not go on.
-
-    Attributes:
-        dropped_episodes: of all resumes of the run, and of workers that were replaced; a part of its state.
-    """
-
-    dropped_episodes: int
-
-
-class ModuleNamer(Protocol):
-    """A part, most of all an env, whose behaviour is written in other modules than that of its class."""
-
-    def modules(self) -> Iterator[str]:
-        """Yield their names; a resume says which of them changed."""
-        ...
 
 
 # what is asked of a plugin
@@ -175,32 +132,6 @@ class WithPolicy(Protocol):
     policy: Any
 
 
-class BatchSized(Protocol):
-    """A collector whose batches all have one size.
-
-    Attributes:
-        batch_steps: steps in a batch, over all envs.
-    """
-
-    batch_steps: int
-
-
-class Seedable(Protocol):
-    """A collector that was made outside of a run, and takes its seed from it."""
-
-    def set_seed(self, seed: int) -> int:
-        """Seed everything random in it, and return the seed for what comes after it."""
-        ...
-
-
-class BatchChanger(Protocol):
-    """An env that changes batches of its own steps, as one seen through transforms does."""
-
-    def batch(self, batch: TensorDict) -> TensorDict:
-        """Return the changed batch `[env, time]`."""
-        ...
-
-
 # what is asked while a run trains
 
 
@@ -213,14 +144,6 @@ class FiniteChecker(Protocol):
         Raises:
             NumericalError: one was not finite.
         """
-        ...
-
-
-class Measured(Protocol):
-    """A collector with figures of its own."""
-
-    def metrics(self) -> Mapping[str, float]:
-        """Return figures of the last batch by name; logged with `collector/` before each name."""
         ...
 
 

@@ -11,14 +11,6 @@ if TYPE_CHECKING:
     from rlcore.types.models import Distribution
 
 
-class UpdateCounter(Protocol):
-    """A buffer that tells before a run how many updates follow a batch; what would never come round is refused."""
-
-    def most_updates(self, batch_steps: int) -> int:
-        """Return how many minibatches an epoch has at most, after a batch of so many steps of this process."""
-        ...
-
-
 class Foretelling(Protocol):
     """A policy that knows some actions before it sees an observation, such as random ones; they ask no network.
 
@@ -46,33 +38,3 @@ class WithDistribution(Protocol):
     """
 
     distribution: Distribution
-
-
-class WorkerReplacer(Protocol):
-    """A collector whose worker processes are replaced when they end or hang.
-
-    Attributes:
-        replaced_workers: how many were, since this process began.
-    """
-
-    replaced_workers: int
-
-
-class EnvCounter(Protocol):
-    """A collector that says how many envs a batch has; one that does not has those of all in each.
-
-    Attributes:
-        batch_envs: how many. Where they are fewer than those of the run, the next batch may have others.
-    """
-
-    batch_envs: int
-
-
-class SomeEnvsTaker(Protocol):
-    """A part with `forget_episodes()` that takes batches of some of the envs, since it carries nothing between batches.
-
-    Attributes:
-        takes_some_envs: whether it does, as it is set.
-    """
-
-    takes_some_envs: bool

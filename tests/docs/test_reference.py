@@ -115,7 +115,7 @@ def documented() -> dict[str, str]:
 
 def test_every_point_and_interface_shows_the_lines_that_call_it():
     assert [name for name, point in POINTS.items() if not callers(point.doc)] == []
-    shown_by_others = {"RenderableEnv", "InfoTeller", "Group"}  # plugins call them
+    shown_by_others = {"Group"}  # plugins call them
     assert {name for name, doc in interfaces.documented().items() if not callers(doc)} == shown_by_others
 
 

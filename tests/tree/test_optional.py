@@ -14,7 +14,6 @@ from rlcore.types import (
     hook_parts,
     optional,
     optional_learning,
-    optional_transforms,
     outputs,
     torchrl_private,
 )
@@ -25,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 ASKED_BY_NAME = 30
 # the files of `offers` and `with_defaults`
 MECHANISM = (ROOT / "rlcore/types/optional.py", ROOT / "rlcore/types/part.py")
-MODULES = (optional, optional_transforms, optional_learning, exports, hook_parts, foreign, torchrl_private)
+MODULES = (optional, optional_learning, exports, hook_parts, foreign, torchrl_private)
 PROTOCOLS = {name: value for module in MODULES for name, value in vars(module).items()}
 PROTOCOLS = {
     name: value for name, value in PROTOCOLS.items() if getattr(value, "_is_protocol", False) and value is not Protocol
@@ -62,7 +61,7 @@ class Raises:
     """Has what a protocol names in its class, and gives it to nobody."""
 
     @property
-    def inexact(self):
+    def close(self):
         raise AttributeError("not here")
 
 
@@ -74,9 +73,9 @@ class GivesAll:
 
 
 def test_what_is_offered_is_what_can_be_had():
-    assert not offers(Raises(), optional.Inexact)
-    assert offers(GivesAll(), optional.Inexact)
-    assert offers(Raises, optional.Inexact), "a class that has it"
+    assert not offers(Raises(), optional.Closable)
+    assert offers(GivesAll(), optional.Closable)
+    assert offers(Raises, optional.Closable), "a class that has it"
     module = torch.nn.Module()
     assert not offers(module, foreign.WithTransform)
     module.add_module("transform", torch.nn.Linear(1, 1))
@@ -88,13 +87,13 @@ class GoesWithout:
 
     state_dict = None
     load_state_dict = None
-    unrestored = 3
+    close = 3
     observer = None
 
 
 def test_a_method_that_cannot_be_called_is_none():
     assert not offers(GoesWithout(), outputs.Stateful)
-    assert not offers(GoesWithout(), optional.Unrestored)
+    assert not offers(GoesWithout(), optional.Closable)
     assert offers(GoesWithout(), optional.Observer), "an attribute may be anything"
     assert offers(mock.Mock(), outputs.Stateful)
     assert offers(mock.Mock(spec=["state_dict", "load_state_dict"]), outputs.Stateful)

@@ -13,7 +13,6 @@ from torch import Tensor
 from rlcore import ConfigError
 from rlcore.envs import (
     ActionCheck,
-    BatchChanger,
     Carrying,
     EpisodeStarts,
     Playing,
@@ -36,6 +35,7 @@ from rlcore.types import (
     StatefulPolicy,
     Step,
     offers,
+    with_defaults,
 )
 from rlcore_plugin_agents.exploration import choose
 
@@ -94,7 +94,7 @@ def rollout(
     entries = actor.entries()
     ActionCheck(env.spec)(entries["action"].cpu())
     batch = record.batch(entries).to(device)
-    return env.batch(batch) if offers(env, BatchChanger) else batch
+    return with_defaults(env, Env).batch(batch)
 
 
 class _Actor(ABC):

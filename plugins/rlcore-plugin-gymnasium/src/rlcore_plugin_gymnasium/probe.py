@@ -14,21 +14,35 @@ import numpy as np
 from rlcore.envs import keeping_to_masks
 from rlcore.errors import FROM_OUTSIDE, describe
 from rlcore.state import through_checkpoint, untouched_generators
-from rlcore.types import Env, Heart, Stateful
+from rlcore.types import EnvSpec, Heart, Stateful, Step
 from rlcore_plugin_gymnasium.held import contents
 
 SEED: Final = 20_011
 STEPS: Final = 20
 
 
-class Saved(Env, Stateful, Protocol):
+class Saved(Stateful, Protocol):
     """A vector env whose state can be taken and set.
 
     Attributes:
+        spec: of the envs.
         heart: counts its steps here, as it may be a slow one.
     """
 
+    spec: EnvSpec
     heart: Heart
+
+    def reset(self, seed: int | None = None) -> Any:
+        """Reset the envs; see `rlcore.types.Env`."""
+        ...
+
+    def step(self, action: Any) -> Step:
+        """Step the envs."""
+        ...
+
+    def close(self) -> object:
+        """Close the envs."""
+        ...
 
     def begin(self) -> Any:
         """Begin a new episode in every env, as after the end of one."""

@@ -162,7 +162,7 @@ class SerialEnv:
         self._listener = listener
 
     def render(self, indices: Sequence[int] | None = None) -> npt.NDArray[Any]:
-        """Return pictures of these envs, or of all, uint8 `[picture, height, width, 3]`; see `RenderableEnv`."""
+        """Return pictures of these envs, or of all, uint8 `[picture, height, width, 3]`; see `Env`."""
         self._is_shown = True
         chosen = range(len(self._envs)) if indices is None else indices
         running = iter(pictures([self._envs[index] for index in chosen if index not in self._ends], self.spec.id))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -76,7 +76,7 @@ class Lawful:
 
 def lawful(env: Env) -> Env:
     """Return an env that a suite may step with any actions: itself, where all of them are allowed."""
-    return Lawful(env) if masks_actions(env.spec) else env
+    return cast("Env", Lawful(env)) if masks_actions(env.spec) else env
 
 
 def collected(context: Context) -> TensorDict:
