@@ -13,15 +13,14 @@ from rlcore.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from rlcore_plugin_agents.agent import Agent as Agent
+    from rlcore_plugin_agents.exploration import ExplorationType as ExplorationType
+    from rlcore_plugin_agents.exploration import exploration_type as exploration_type
+    from rlcore_plugin_agents.exploration import set_exploration_type as set_exploration_type
     from rlcore_plugin_agents.loading import load_agent as load_agent
+    from rlcore_plugin_agents.rollout import rollout as rollout
 
     from rlcore.buffers.minibatch import Minibatch as Minibatch
     from rlcore.config.sections import load_config as load_config
-    from rlcore.envs.checks import check_env_specs as check_env_specs
-    from rlcore.envs.exploration import ExplorationType as ExplorationType
-    from rlcore.envs.exploration import exploration_type as exploration_type
-    from rlcore.envs.exploration import set_exploration_type as set_exploration_type
-    from rlcore.envs.rollout import rollout as rollout
     from rlcore.errors import ConfigError as ConfigError
     from rlcore.errors import EnvError as EnvError
     from rlcore.errors import HookError as HookError
@@ -92,9 +91,6 @@ __all__, __getattr__, __dir__ = lazy(
     {
         "rlcore.buffers.minibatch": "Minibatch",
         "rlcore.config.sections": "load_config",
-        "rlcore.envs.checks": "check_env_specs",
-        "rlcore.envs.exploration": "ExplorationType exploration_type set_exploration_type",
-        "rlcore.envs.rollout": "rollout",
         "rlcore.errors": "ConfigError EnvError HookError NumericalError PluginError RlcoreError StorageError",
         "rlcore.front.algorithms": "A2C C51 CrossQ DDPG DQN DiscreteSAC PPO R2D2 RecurrentPPO SAC TD3 preset",
         "rlcore.hooks.specs": "hookimpl",

@@ -54,8 +54,8 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.state.sources",), (f"{UNIT}/state/test_sources.py", f"{FAULTS}/test_c_sources.py")),
     (("rlcore.state.tree", "rlcore.state.kinds"), (f"{UNIT}/state/test_tree.py",)),
     (
-        ("rlcore.envs.checks", "rlcore.envs.rollout"),
-        (f"{UNIT}/envs/test_checks.py", f"{UNIT}/envs/test_rollout.py"),
+        ("rlcore_plugin_testing.env_specs", "rlcore_plugin_agents.rollout"),
+        ("plugins/rlcore-plugin-testing/tests/test_checks.py", "plugins/rlcore-plugin-agents/tests/test_rollout.py"),
     ),
     (
         ("rlcore.envs.step_checks", "rlcore.envs.space_watch", "rlcore.envs.action_check"),

@@ -211,13 +211,13 @@ def command_line() -> str:
 
 
 def _commands(command: argparse.ArgumentParser) -> Iterator[str]:
+    if isinstance(command, Parser):
+        command.complete()
     subcommands = next((a for a in command._actions if isinstance(a, argparse._SubParsersAction)), None)
     if subcommands is not None:
         for subcommand in subcommands.choices.values():
             yield from _commands(subcommand)
         return
-    if isinstance(command, Parser):
-        command.complete()
     helps = {name: action.help for name, action in _help_of_commands(parser())}
     actions = [action for action in command._actions if action.dest != "help"]
     text = command.description or helps.get(command.prog) or ""
@@ -227,6 +227,8 @@ def _commands(command: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _help_of_commands(command: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Action]]:
+    if isinstance(command, Parser):
+        command.complete()
     for action in command._actions:
         if isinstance(action, argparse._SubParsersAction):
             for choice in action._choices_actions:
@@ -296,7 +298,6 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "life-points": lambda: hook_points.overview(["life"]),
     "points": hook_points.sections,
     "interfaces": interfaces.sections,
-    "optional-members": interfaces.optional_members,
     "component-index": component_index,
     "components": components,
     "core-sections": core_sections,

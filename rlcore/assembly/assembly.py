@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import reduce
 from itertools import takewhile
-from typing import Any
+from typing import Any, cast
 
 import torch
 from pydantic import BaseModel
@@ -125,7 +125,7 @@ class Assembly:
         if leaf is None:
             return transform
         assert isinstance(spec.observation_space, Packed)
-        return OnLeaf(transform, spec.observation_space, leaf)
+        return cast(Transform, OnLeaf(transform, spec.observation_space, leaf))
 
     def put(self, transform: Transform) -> Transform:
         """Put a transform behind those there are."""
@@ -136,7 +136,7 @@ class Assembly:
 
     def _fitting_env(self, transform: Transform, name: str) -> Env:
         """Return one env as the transforms before `transform` leave it, or as all do where it is not among them."""
-        found = next((own for own in self.context.transforms if _is(own, transform)), transform)
+        found: Any = next((own for own in self.context.transforms if _is(own, transform)), transform)
         env = self._seen_before(found, name)
         return LeafEnv(env, found.leaf) if isinstance(found, OnLeaf) else env
 
@@ -165,7 +165,7 @@ class Assembly:
             )
 
 
-def _is(found: Transform, transform: Transform) -> bool:
+def _is(found: Any, transform: Transform) -> bool:
     """Return whether one of the transforms is the given one, or puts it on a leaf."""
     return found is transform or (isinstance(found, OnLeaf) and found.transform is transform)
 

@@ -35,9 +35,8 @@ from rlcore.errors import ConfigError, PluginError
 from rlcore.plugins.component import COMPONENT_SECTIONS
 from rlcore.plugins.host import PluginHost, loose_name
 from rlcore.plugins.registry import Provided
-from rlcore.types.optional import offers
-from rlcore.types.optional_data import SpecGiver
-from rlcore.types.part import Part, with_defaults
+from rlcore.types import Buffer
+from rlcore.types.part import Part, defines, with_defaults
 
 CORE: Final = ("run", "plugins", "metrics", "checkpoint")
 REQUIRED: Final = ("env", "model", "loss", "optimizer")
@@ -149,7 +148,7 @@ class Config:
 def required(sections: Mapping[str, list[Section]]) -> tuple[str, ...]:
     """Return the sections that a config must have: the env too, unless the buffer knows its spaces."""
     buffers = () if sections["env"] else sections["buffer"]
-    knows_spaces = any(offers(buffer.provided.target(), SpecGiver) for buffer in buffers)
+    knows_spaces = any(defines(buffer.provided.target(), Buffer.spec_of) for buffer in buffers)
     return tuple(name for name in REQUIRED if not (name == "env" and knows_spaces))
 
 

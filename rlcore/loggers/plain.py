@@ -21,15 +21,15 @@ _METHODS: Final = {
 _ADAPTED: Final = {"log_metrics", "log_scalar", "log_histogram", "log_video", "state_dict", "step_of"}
 
 
-def as_logger(given: Any) -> Logger:
-    """Return `given` if it has all methods of `LoggerBase`, or else one that takes the others from there.
+def as_logger(target: Any) -> Logger:
+    """Return `target` if it has all methods of `LoggerBase`, or else one that takes the others from there.
 
     Raises:
         ConfigError: it has neither log_scalar nor log_metrics.
     """
-    if isinstance(given, Logger):
-        return given
-    return PlainSender(given) if with_defaults(given, Logger).unsent is not None else PlainLogger(given)
+    if isinstance(target, Logger):
+        return target
+    return PlainSender(target) if with_defaults(target, Logger).unsent is not None else PlainLogger(target)
 
 
 class PlainLogger(LoggerBase):

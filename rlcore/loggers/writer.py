@@ -19,9 +19,8 @@ from typing import Any, Final
 from rlcore.errors import ConfigError, RlcoreError, describe
 from rlcore.loggers import limits
 from rlcore.loggers.base import LoggerBase
-from rlcore.loggers.calls import Answer, CallThread
+from rlcore.loggers.calls import Answer, CallThread, Room
 from rlcore.loggers.plain import as_logger
-from rlcore.loggers.room import Room
 from rlcore.loggers.standing import Standing
 from rlcore.process.patience import Patience
 from rlcore.types import Logger
@@ -290,8 +289,8 @@ def open_writer(name: str, build: Callable[[], Logger], required: bool) -> LogWr
 
 def drain_all(writers: Iterable[LogWriter]) -> None:
     """Return when all have stored what they were given; together they are waited for no longer than one."""
-    asked = [(writer, stored) for writer in writers if (stored := writer.ask_to_drain()) is not None]
-    _wait_for_all(asked, limits.DEADLINE)
+    flushes = [(writer, stored) for writer in writers if (stored := writer.ask_to_drain()) is not None]
+    _wait_for_all(flushes, limits.DEADLINE)
 
 
 def close_all(writers: Iterable[LogWriter]) -> None:
@@ -302,9 +301,9 @@ def close_all(writers: Iterable[LogWriter]) -> None:
     _wait_for_all([(writer, None) for writer in closing], limits.CLOSING if sending else limits.DEADLINE)
 
 
-def _wait_for_all(asked: Sequence[tuple[LogWriter, threading.Event | None]], seconds: float) -> None:
-    patience = Patience(seconds, functools.partial(_find_what_held, [writer for writer, _ in asked]))
-    for writer, stored in asked:
+def _wait_for_all(flushes: Sequence[tuple[LogWriter, threading.Event | None]], seconds: float) -> None:
+    patience = Patience(seconds, functools.partial(_find_what_held, [writer for writer, _ in flushes]))
+    for writer, stored in flushes:
         writer.wait_for(stored, patience, seconds)
 
 

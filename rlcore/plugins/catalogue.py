@@ -32,7 +32,18 @@ class Published:
 PUBLISHED: Final = {
     "agents": Published(
         {},
-        {"rlcore": {"Agent": "agent", "export_agent": "exporting", "load_agent": "loading", "set_stage": "stage"}},
+        {
+            "rlcore": {
+                "Agent": "agent",
+                "ExplorationType": "exploration",
+                "exploration_type": "exploration",
+                "export_agent": "exporting",
+                "load_agent": "loading",
+                "rollout": "rollout",
+                "set_exploration_type": "exploration",
+                "set_stage": "stage",
+            }
+        },
         commands={
             "evaluate": "evaluate a trained run",
             "export": "write the policy of a trained run into one file, with its transforms inside",
@@ -58,7 +69,7 @@ PUBLISHED: Final = {
         commands={"data": "record what a policy does as a dataset; show, check, convert and merge datasets"},
     ),
     "dcp": Published({"checkpointer": ("dcp",)}),
-    "ddp": Published({"launcher": ("processes", "torchrun")}),
+    "ddp": Published({"launcher": ("processes", "torchrun")}, {"rlcore.training": {"merged": "merging"}}),
     "dqn": Published(
         {"loss": ("c51", "dqn", "qr-dqn", "r2d2"), "model": ("q-network", "recurrent-q-network")},
         presets={
@@ -174,8 +185,10 @@ PUBLISHED: Final = {
             "model": ("toy", "toy-memory"),
             "transform": ("toy",),
         },
+        {"rlcore": {"check_env_specs": "env_specs"}},
         commands={
-            "prove": "prove that a config's runs survive kills, stops and damage, on this machine; takes minutes"
+            "env": "check an environment: whether it can be trained on",
+            "prove": "prove that a config's runs survive kills, stops and damage, on this machine; takes minutes",
         },
         for_tests=True,
     ),

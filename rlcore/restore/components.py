@@ -18,8 +18,8 @@ from rlcore.errors import (
 from rlcore.restore.choices import check_complete, check_names, options_for
 from rlcore.restore.dependents import dependents
 from rlcore.restore.fitting import check
-from rlcore.types import Stateful
-from rlcore.types.optional import EpisodeDropper, offers
+from rlcore.types import Collector, Stateful
+from rlcore.types.optional import offers
 from rlcore.types.part import Part, with_defaults
 
 _LOGGER: Final = "logger."
@@ -155,10 +155,10 @@ def _begins_episodes(collector: Any, state: Any, starting_over: Collection[str])
 
     It may have dropped them for what was so at the save alone, such as an episode too long to be recorded.
     """
-    if "collector" in starting_over or with_defaults(collector, Part).inexact() is not None:
+    if "collector" in starting_over or with_defaults(collector, Collector).inexact() is not None:
         return True
     dropped_before = state.get("dropped_episodes", 0) if isinstance(state, Mapping) else 0
-    return offers(collector, EpisodeDropper) and collector.dropped_episodes > dropped_before
+    return with_defaults(collector, Collector).dropped_episodes > dropped_before
 
 
 def forget_episodes(components: Mapping[str, Any]) -> None:

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from rlcore.loggers.metrics import Last
 from rlcore.training.parts import TrainerParts
-from rlcore.types import Episode
-from rlcore.types.group import Group
-from rlcore.types.optional import Measured, offers
+from rlcore.types import Collector, Episode, Group
 from rlcore.types.part import with_defaults
 
 
@@ -36,8 +34,7 @@ class MetricRows:
     def add_collected(self, episodes: Sequence[Episode]) -> None:
         """Take in the figures of the collector, and the episodes that ended in its batch."""
         metrics, collector = self._parts.metrics, self._parts.collector
-        if offers(collector, Measured):
-            metrics.add(collector.metrics(), "collector/")
+        metrics.add(with_defaults(collector, Collector).metrics(), "collector/")
         metrics.extend("episode/return", [episode.return_ for episode in episodes])
         metrics.extend("episode/length", [episode.length for episode in episodes])
         agents = self._parts.policies

@@ -37,15 +37,11 @@ from rlcore.lazy import lazy
 if TYPE_CHECKING:
     from rlcore.types.collected import CollectedBatch as CollectedBatch
     from rlcore.types.context import Context as Context
-    from rlcore.types.data import BackgroundCollector as BackgroundCollector
     from rlcore.types.data import Buffer as Buffer
     from rlcore.types.data import Collector as Collector
     from rlcore.types.data import Evaluator as Evaluator
-    from rlcore.types.envs import ActionTransform as ActionTransform
     from rlcore.types.envs import Env as Env
     from rlcore.types.envs import InfoListener as InfoListener
-    from rlcore.types.envs import InfoTeller as InfoTeller
-    from rlcore.types.envs import RenderableEnv as RenderableEnv
     from rlcore.types.envs import Transform as Transform
     from rlcore.types.group import Alone as Alone
     from rlcore.types.group import Group as Group
@@ -65,6 +61,7 @@ if TYPE_CHECKING:
     from rlcore.types.models import Policy as Policy
     from rlcore.types.models import StatefulPolicy as StatefulPolicy
     from rlcore.types.models import has_memory as has_memory
+    from rlcore.types.models import policy_of as policy_of
     from rlcore.types.optional import missing as missing
     from rlcore.types.optional import offers as offers
     from rlcore.types.outputs import Checkpointer as Checkpointer
@@ -103,8 +100,8 @@ __all__, __getattr__, __dir__ = lazy(
     {
         "rlcore.types.collected": "CollectedBatch",
         "rlcore.types.context": "Context",
-        "rlcore.types.data": "BackgroundCollector Buffer Collector Evaluator",
-        "rlcore.types.envs": "ActionTransform Env InfoListener InfoTeller RenderableEnv Transform",
+        "rlcore.types.data": "Buffer Collector Evaluator",
+        "rlcore.types.envs": "Env InfoListener Transform",
         "rlcore.types.group": "Alone Group",
         "rlcore.types.heart": "Heart",
         "rlcore.types.hook_parts": "Hook HookObject",
@@ -112,7 +109,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.learning": "Estimator Learner PacedOptimizer Scheduler",
         "rlcore.types.loss": "Loss",
         "rlcore.types.mappings": "FoundEntries Rows",
-        "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory",
+        "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory policy_of",
         "rlcore.types.optional": "missing offers",
         "rlcore.types.outputs": "Checkpointer Logger Stateful",
         "rlcore.types.part": "Part defines with_defaults",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rlcore.types.part import Part, with_defaults
 from rlcore.types.records import MASK
@@ -100,22 +100,6 @@ class CollectedBatch:
                 entries.setdefault(key[0], nested.setdefault(key[0], {}))[key[1]] = column
         entries |= {name: TensorDict(inner, batch_size=size) for name, inner in nested.items()}
         return TensorDict(entries, batch_size=size)
-
-
-class ColumnCollector(Protocol):
-    """A collector that can give its batches as their tensors.
-
-    It is called in place of `collect` where nobody in the run needs a TensorDict. A class that overrides `collect`
-    alone has that called.
-
-    Called in `rlcore/training/batch_form.py`:
-
-        return collector.collect_columns()
-    """
-
-    def collect_columns(self) -> CollectedBatch:
-        """Return the next batch, as `collect` would."""
-        ...
 
 
 def takes_columns(part: object) -> bool:

@@ -1,16 +1,12 @@
-"""What a part may have besides its interface; the core asks `offers(part, Seedable)` and does without where not.
-
-A part inherits from none of these: the methods and attributes are all that counts.
-"""
+"""Whether a part offers an interface: all of its methods and attributes, however it comes by them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar
 
 if TYPE_CHECKING:
-    from tensordict import TensorDict
+    pass
 
 
 Interface = TypeVar("Interface")
@@ -66,80 +62,3 @@ def members(interface: Any) -> tuple[str, ...]:
 def methods_of(interface: Any) -> frozenset[str]:
     """Return the names of the methods among `members`; the class has those alone, and only annotations of the rest."""
     return frozenset(members(interface)).intersection(dir(interface))
-
-
-# what a resume asks
-
-
-class EpisodeDropper(Protocol):
-    """A collector that counts the running episodes with which it could not go on.
-
-    Attributes:
-        dropped_episodes: of all resumes of the run, and of workers that were replaced; a part of its state.
-    """
-
-    dropped_episodes: int
-
-
-class ModuleNamer(Protocol):
-    """A part, most of all an env, whose behaviour is written in other modules than that of its class."""
-
-    def modules(self) -> Iterator[str]:
-        """Yield their names; a resume says which of them changed."""
-        ...
-
-
-# what is asked of a plugin
-
-
-# what is asked while a run is built
-
-
-class WithPolicy(Protocol):
-    """A model, whose policy acts in envs.
-
-    Attributes:
-        policy: acts with the weights of the model.
-    """
-
-    policy: Any
-
-
-class BatchSized(Protocol):
-    """A collector whose batches all have one size.
-
-    Attributes:
-        batch_steps: steps in a batch, over all envs.
-    """
-
-    batch_steps: int
-
-
-class Seedable(Protocol):
-    """A collector that was made outside of a run, and takes its seed from it."""
-
-    def set_seed(self, seed: int) -> int:
-        """Seed everything random in it, and return the seed for what comes after it."""
-        ...
-
-
-class BatchChanger(Protocol):
-    """An env that changes batches of its own steps, as one seen through transforms does."""
-
-    def batch(self, batch: TensorDict) -> TensorDict:
-        """Return the changed batch `[env, time]`."""
-        ...
-
-
-# what is asked while a run trains
-
-
-class Measured(Protocol):
-    """A collector with figures of its own."""
-
-    def metrics(self) -> Mapping[str, float]:
-        """Return figures of the last batch by name; logged with `collector/` before each name."""
-        ...
-
-
-# what a log writer asks its logger

@@ -50,9 +50,7 @@ ROOMS = {
     "front": "types process plugins config presets run_folder stock run",
     "helpers": "plugins",
     "algorithms": "plugins",
-    "cli": (
-        "version files types process hooks plugins config presets envs restore checkpoints run_folder assembly run"
-    ),
+    "cli": ("version files types process hooks plugins config presets restore checkpoints run_folder assembly run"),
 }
 FOR_ALL = ("errors", "lazy")
 # the front door and the door of `python -m rlcore`: nobody else imports them

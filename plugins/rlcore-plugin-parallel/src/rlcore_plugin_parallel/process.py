@@ -143,12 +143,12 @@ class WorkerProcess:
         """Let a worker that hangs write where it does, and return what to say of it."""
         if self._stacks is None or self.process.pid is None or not self._stacks.exists():
             return " and was killed"
-        before = self._stacks.stat().st_size
+        size = self._stacks.stat().st_size
         os.kill(self.process.pid, signal.SIGURG)
         deadline = time.monotonic() + _STACK_SECONDS
-        while self._stacks.stat().st_size == before and time.monotonic() < deadline:
+        while self._stacks.stat().st_size == size and time.monotonic() < deadline:
             time.sleep(TICK / 10)
-        written = f"; its stacks are in {self._stacks.name}" if self._stacks.stat().st_size > before else ""
+        written = f"; its stacks are in {self._stacks.name}" if self._stacks.stat().st_size > size else ""
         return f" and was killed{written}"
 
     def _end(self) -> str:
@@ -170,8 +170,8 @@ def _signals_held() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
