@@ -24,7 +24,7 @@ INTERFACES: Final[dict[str, tuple[type, ...]]] = {
     "learner": (types.Learner,),
     "evaluator": (types.Evaluator,),
     "logger": (types.Logger,),
-    "checkpointer": (types.Checkpointer, types.InPlaceCheckpointer),
+    "checkpointer": (types.Checkpointer,),
     "launcher": (types.Launcher,),
     "all": (types.Context, types.Stateful, types.Group),
 }

@@ -24,10 +24,8 @@ from rlcore.errors import ConfigError
 from rlcore.plugins.registry import Provided
 from rlcore.types import Env, EnvSpec, Transform
 from rlcore.types.context import Context
-from rlcore.types.hook_parts import HookBringer
 from rlcore.types.learning import Estimator, PacedOptimizer
-from rlcore.types.optional import offers
-from rlcore.types.part import with_defaults
+from rlcore.types.part import Part, with_defaults
 
 
 class Assembly:
@@ -179,7 +177,7 @@ def to_device(built: Any, device: torch.device) -> Any:
 
 def hooks_of(part: object) -> list[Any]:
     """Return the hooks that a loss or a buffer brings; none of one that brings none, or that is not built."""
-    return list(part.hooks) if offers(part, HookBringer) else []
+    return list(with_defaults(part, Part).hooks)
 
 
 def _check_torch(provided: Provided, learning: bool) -> None:

@@ -16,7 +16,8 @@ from rlcore.types.foreign import (
     ShutsDown,
     TensorDictLike,
 )
-from rlcore.types.optional import Closable, offers
+from rlcore.types.optional import offers
+from rlcore.types.part import Part, with_defaults
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -104,8 +105,8 @@ class IterableCollector(Collector):
         """Shut the source down, if it can be."""
         if offers(self.source, ShutsDown):
             self.source.shutdown()
-        elif offers(self.source, Closable):
-            self.source.close()
+        else:
+            with_defaults(self.source, Part).close()
 
     def inexact(self) -> str | None:
         """Return why a resume would not go on where this collector stood, or None."""

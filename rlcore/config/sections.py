@@ -36,8 +36,7 @@ from rlcore.plugins.component import COMPONENT_SECTIONS
 from rlcore.plugins.host import PluginHost, loose_name
 from rlcore.plugins.registry import Provided
 from rlcore.types import Buffer
-from rlcore.types.optional import Observer, offers
-from rlcore.types.part import defines
+from rlcore.types.part import Part, defines, with_defaults
 
 CORE: Final = ("run", "plugins", "metrics", "checkpoint")
 REQUIRED: Final = ("env", "model", "loss", "optimizer")
@@ -118,7 +117,7 @@ class Config:
         unknown = tuple(name for name, target in targets.items() if not isinstance(target, type))
         return (
             *unknown,
-            *(name for name, target in targets.items() if offers(target, Observer) and target.observer),
+            *(name for name, target in targets.items() if with_defaults(target, Part).observer),
         )
 
     def resolved(self) -> dict[str, Any]:

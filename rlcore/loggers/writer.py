@@ -24,7 +24,7 @@ from rlcore.loggers.plain import as_logger
 from rlcore.loggers.standing import Standing
 from rlcore.process.patience import Patience
 from rlcore.types import Logger
-from rlcore.types.optional import Sender, offers
+from rlcore.types.part import with_defaults
 
 log = logging.getLogger(__name__)
 
@@ -244,7 +244,7 @@ class LogWriter:
     def _count_unsent(self) -> None:
         """Ask how much waits for a server; a logger that cannot tell may write on."""
         try:
-            self.unsent = int(self.logger.unsent) if offers(self.logger, Sender) else 0
+            self.unsent = int(with_defaults(self.logger, Logger).unsent or 0)
         except BaseException as error:  # also an exit
             self._standing.failures += 1
             if not self._cannot_count:

@@ -103,7 +103,8 @@ class JointLearner:
     @property
     def skipped_updates(self) -> int:
         """Updates of all that were not finite and changed nothing."""
-        return sum(with_defaults(own.learner, Learner).skipped_updates for own in self._learners.values())
+        skipped: list[int] = [with_defaults(own.learner, Learner).skipped_updates for own in self._learners.values()]
+        return sum(skipped)
 
     def follow(self) -> None:
         """Let each set what is scheduled to what it is now."""

@@ -19,7 +19,7 @@ from rlcore.restore.choices import check_complete, check_names, options_for
 from rlcore.restore.dependents import dependents
 from rlcore.restore.fitting import check
 from rlcore.types import Collector, Stateful
-from rlcore.types.optional import Observer, offers
+from rlcore.types.optional import offers
 from rlcore.types.part import Part, with_defaults
 
 _LOGGER: Final = "logger."
@@ -144,7 +144,7 @@ def _new_observers(components: Mapping[str, Any], states: Mapping[str, Any], unu
     return [
         name
         for name, component in components.items()
-        if (name.startswith(_LOGGER) or (offers(component, Observer) and component.observer))
+        if (name.startswith(_LOGGER) or with_defaults(component, Part).observer)
         and offers(component, Stateful)
         and (name not in states or name in unusable)
     ]

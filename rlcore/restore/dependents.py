@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from rlcore.restore.optimizers import optimizer_of
-from rlcore.types.hook_parts import WithScheduler
-from rlcore.types.optional import offers
+from rlcore.types.hook_parts import HookObject
+from rlcore.types.part import with_defaults
 
 
 def dependents(components: Mapping[str, Any], fresh: Collection[str]) -> dict[str, str]:
@@ -61,5 +61,5 @@ def _optimizer(component: Any) -> torch.optim.Optimizer | None:
 
 def _scheduled(component: Any) -> Any:
     """Return the optimizer whose numbers a scheduler of torch sets: the component itself, or that of a hook."""
-    scheduler = component.scheduler if offers(component, WithScheduler) else component
+    scheduler = with_defaults(component, HookObject).scheduler or component
     return scheduler.optimizer if isinstance(scheduler, torch.optim.lr_scheduler.LRScheduler) else None

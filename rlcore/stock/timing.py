@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
 from rlcore.loggers.metrics import Last
 from rlcore.stock.base import TrainerHookBase, as_component
 from rlcore.types.context import Context
-from rlcore.types.hook_parts import CallsTogether
-from rlcore.types.optional import offers
+from rlcore.types.hook_parts import Hook as HookPart
+from rlcore.types.part import with_defaults
 
 if TYPE_CHECKING:
     from rlcore.hooks.points import Hook
@@ -36,7 +36,7 @@ class LogTiming(TrainerHookBase):
 
     destinations: ClassVar[Mapping[str, str]] = MappingProxyType({"post_steps_log": "__call__"})
     default_name: ClassVar[str] = "log_timing"
-    observer: Final = True
+    observer = True
 
     def __init__(self, prefix: str = "time", percall: bool = True, erase: bool = False) -> None:
         self.prefix = prefix
@@ -67,7 +67,8 @@ class LogTiming(TrainerHookBase):
 
 def _parts_of(hook: Hook) -> Sequence[Hook]:
     """Return the hooks that a hook stands for, or itself."""
-    return hook.instance.called_together if offers(hook.instance, CallsTogether) else (hook,)
+    together: Sequence[Hook] | None = with_defaults(hook.instance, HookPart).called_together
+    return (hook,) if together is None else together
 
 
 class LogTimingConfig(BaseModel, extra="forbid"):

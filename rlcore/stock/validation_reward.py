@@ -16,7 +16,8 @@ from rlcore.errors import HookArgumentError
 from rlcore.stock.base import TrainerHookBase
 from rlcore.types import Key, Stateful
 from rlcore.types.foreign import Dumps, RollsOut, WithTrainingMode, WithTransform
-from rlcore.types.optional import Closable, offers
+from rlcore.types.optional import offers
+from rlcore.types.part import Part, with_defaults
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -110,8 +111,7 @@ class LogValidationReward(TrainerHookBase):
 
     def close(self) -> None:
         """Close the env, if it can be."""
-        if offers(self.environment, Closable):
-            self.environment.close()
+        with_defaults(self.environment, Part).close()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the count of calls, and the state of the env, where it has one."""

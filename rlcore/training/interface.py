@@ -42,7 +42,7 @@ from rlcore.types import (
 from rlcore.types.foreign import UpdatesPolicyWeights
 from rlcore.types.hook_parts import HookObject
 from rlcore.types.optional import offers
-from rlcore.types.part import with_defaults
+from rlcore.types.part import defines, with_defaults
 from rlcore.types.progress import Progress
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ class TrainerInterface:
         self._operations.add(dest, op, kwargs)
         source = source_of(op)
         self._registered(source)
-        if offers(source, HookObject) and not any(source is hook for hook in self._attached):
+        if _is_hook_object(source) and not any(source is hook for hook in self._attached):
             self._attached.append(source)
             source.attach(self)
 
@@ -387,3 +387,8 @@ class TrainerInterface:
 
 def _learner_starts_over(line: Restored) -> bool:
     return line.outcome == "starts over" and line.name.partition(".")[0] == "learner"
+
+
+def _is_hook_object(source: object) -> bool:
+    """Return whether an object registers itself and takes note of its trainer."""
+    return defines(source, HookObject.register) and defines(source, HookObject.attach)

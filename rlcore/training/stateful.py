@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rlcore.errors import HookError, RlcoreError, named
-from rlcore.types.optional import Observer, Saveable, offers
+from rlcore.types.outputs import Stateful
+from rlcore.types.part import Part, defines, with_defaults
 
 
 def in_order(stateful: dict[str, Any]) -> dict[str, Any]:
@@ -23,14 +24,14 @@ def in_order(stateful: dict[str, Any]) -> dict[str, Any]:
 
 def observers(stateful: dict[str, Any]) -> tuple[str, ...]:
     """Return the names of the parts that watch a run and do not change it."""
-    return tuple(name for name, part in stateful.items() if offers(part, Observer) and part.observer)
+    return tuple(name for name, part in stateful.items() if with_defaults(part, Part).observer)
 
 
 def states_of(stateful: Mapping[str, Any]) -> dict[str, Any]:
     """Return the state of each part that has one; an error of a part names it."""
     states = {}
     for name, part in stateful.items():
-        if offers(part, Saveable):  # parts without one are listed too, since they may make a resume inexact
+        if defines(part, Stateful.state_dict):  # parts without one are listed too, since they may make a resume inexact
             kind = HookError if name.startswith("hook.") else RlcoreError
             with named(f"{name.replace('.', ' ')} in its state_dict", kind):
                 states[name] = part.state_dict()

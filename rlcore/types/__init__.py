@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from rlcore.types.group import Alone as Alone
     from rlcore.types.group import Group as Group
     from rlcore.types.heart import Heart as Heart
+    from rlcore.types.hook_parts import Hook as Hook
+    from rlcore.types.hook_parts import HookObject as HookObject
     from rlcore.types.launcher import Launcher as Launcher
     from rlcore.types.learning import Estimator as Estimator
     from rlcore.types.learning import Learner as Learner
@@ -62,7 +64,6 @@ if TYPE_CHECKING:
     from rlcore.types.optional import missing as missing
     from rlcore.types.optional import offers as offers
     from rlcore.types.outputs import Checkpointer as Checkpointer
-    from rlcore.types.outputs import InPlaceCheckpointer as InPlaceCheckpointer
     from rlcore.types.outputs import Logger as Logger
     from rlcore.types.outputs import Stateful as Stateful
     from rlcore.types.part import Part as Part
@@ -102,13 +103,14 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.envs": "Env InfoListener Transform",
         "rlcore.types.group": "Alone Group",
         "rlcore.types.heart": "Heart",
+        "rlcore.types.hook_parts": "Hook HookObject",
         "rlcore.types.launcher": "Launcher",
         "rlcore.types.learning": "Estimator Learner PacedOptimizer Scheduler",
         "rlcore.types.loss": "Loss",
         "rlcore.types.mappings": "FoundEntries Rows",
         "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory",
         "rlcore.types.optional": "missing offers",
-        "rlcore.types.outputs": "Checkpointer InPlaceCheckpointer Logger Stateful",
+        "rlcore.types.outputs": "Checkpointer Logger Stateful",
         "rlcore.types.part": "Part defines with_defaults",
         "rlcore.types.progress": "Clock ENDLESS Every Progress unit_of",
         "rlcore.types.records": (

@@ -1,16 +1,12 @@
-"""What a part may have besides its interface; the core asks `offers(part, Seedable)` and does without where not.
+"""Asks an object for a group of methods that go together, such as `Stateful`, and for those of other libraries.
 
-A part inherits from none of these: the methods and attributes are all that counts.
+A part inherits from no such protocol: the methods and attributes are all that counts.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, TypeVar
-
-if TYPE_CHECKING:
-    pass
-
+from typing import Any, Final, Protocol, TypeGuard, TypeVar
 
 Interface = TypeVar("Interface")
 _ABSENT: Final = object()
@@ -67,61 +63,6 @@ def methods_of(interface: Any) -> frozenset[str]:
     return frozenset(members(interface)).intersection(dir(interface))
 
 
-# what a resume asks
-
-
-class Saveable(Protocol):
-    """Any part with a state, whether or not it takes one back: `Stateful` does both."""
-
-    def state_dict(self) -> Any:
-        """Return it."""
-        ...
-
-
-class Observer(Protocol):
-    """A hook or logger that may only watch: without it, the run has the same bits.
-
-    Attributes:
-        observer: whether it only watches; best on the class, so that it is known before the part is built.
-    """
-
-    observer: bool
-
-
-# what is asked of a plugin
-
-
-class Provider(Protocol):
-    """A module, or another object, that is a plugin with components."""
-
-    def provide_components(self) -> Any:
-        """Return them."""
-        ...
-
-
-class Configured(Protocol):
-    """A class of components that brings the schema of its section.
-
-    Attributes:
-        Config: a model of pydantic.
-    """
-
-    Config: Any
-
-
-# what is asked while a run is built
-
-
-class Discounting(Protocol):
-    """A schema with a key `gamma` that does not always count; the discounts of a config have to agree.
-
-    Attributes:
-        discounts: whether it counts.
-    """
-
-    discounts: bool
-
-
 class WithPolicy(Protocol):
     """A model, whose policy acts in envs.
 
@@ -130,49 +71,3 @@ class WithPolicy(Protocol):
     """
 
     policy: Any
-
-
-# what is asked while a run trains
-
-
-class FiniteChecker(Protocol):
-    """An operation at `optimizer` that can tell whether its losses and gradients were finite."""
-
-    def check_finite(self) -> None:
-        """Look at those of the iteration; called at its end, as looking waits for the device.
-
-        Raises:
-            NumericalError: one was not finite.
-        """
-        ...
-
-
-class Waiting(Protocol):
-    """A group of several processes that measures how long this one waits for the others.
-
-    Attributes:
-        waited: seconds, over all calls.
-    """
-
-    waited: float
-
-
-class Closable(Protocol):
-    """Whatever holds something that must be released."""
-
-    def close(self) -> object:
-        """Release it. May be called twice."""
-        ...
-
-
-# what a log writer asks its logger
-
-
-class Sender(Protocol):
-    """A logger that sends to a server what lies on this machine's disk.
-
-    Attributes:
-        unsent: how many records wait there.
-    """
-
-    unsent: int

@@ -17,7 +17,7 @@ Both are for the time when a run is built, or for once per iteration: a loop kee
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from types import MethodType
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -33,28 +33,34 @@ class Part:
     A part may also have a state, see `Stateful`.
 
     Attributes:
+        Config: the schema of its section, a model of pydantic; None for a part without keys.
         observer: whether it only watches: without it, the run has the same bits. Read of the class too, before the part
             is built.
         writes: the entries that it puts into batches, empty for none; None for a part that may write anything.
         takes_memory: whether a loss, estimator or buffer knows policies with a state; a run with one refuses all
             others. A loss and an estimator then call the parts of the model as `rlcore.types` says, and average over
             steps whose mask is True. A buffer hands out sequences.
-        takes_columns: whether the batches of a buffer or hook may be a `CollectedBatch`, wherever its interface says
-            TensorDict. A run has one form of batches, so a part that takes these takes TensorDicts too.
-        takes_some_envs: whether a part with `forget_episodes` takes batches of some of the envs, since it carries
-            nothing between batches.
         schedulable: the numbers of a loss, model or buffer that a `[[scheduler]]` may move, by name, at first as the
             config gave them; named as in `loss.clip_epsilon`. The part reads each from here whenever it uses it. A
             schedule sets it when the run is built, and at the end of each iteration; a mapping that refuses raises
             ConfigError. A loss that is compiled may find a 0-d tensor.
+        hooks: of a loss or a buffer: objects with points of the loop, without a state between two iterations. They act
+            after the hooks of the config, first those of the loss.
+        takes_columns: whether the batches that a buffer or hook is handed may be a `CollectedBatch`, wherever its
+            interface says TensorDict. A run has one form of batches: where a hook that reads them, a transform, an
+            estimator or a buffer takes TensorDicts alone, all get these. So such a part takes both.
+        takes_some_envs: whether a part with `forget_episodes` takes batches of some of the envs, as one does that
+            carries nothing from batch to batch.
     """
 
+    Config: Any = None
     observer: bool = False
-    takes_columns: bool = False
-    takes_some_envs: bool = False
     writes: Sequence[Key] | None = None
     takes_memory: bool = False
     schedulable: MutableMapping[str, Any] | None = None
+    hooks: Sequence[Any] = ()
+    takes_columns: bool = False
+    takes_some_envs: bool = False
 
     def check_number(self, number: str, value: float) -> None:
         """Refuse a value of a `schedulable` number where the schema cannot know its limits.
@@ -74,9 +80,9 @@ class Part:
         return None
 
     def forget_episodes(self) -> None:
-        """Drop what a transform, buffer or hook carries of the running episodes from batch to batch.
+        """Drop what it carries of the running episodes from batch to batch: the collector begins new ones.
 
-        The collector begins new episodes. Called after `load_state_dict`.
+        Called after `load_state_dict`.
         """
 
     def data_files(self) -> Mapping[str, str]:
@@ -132,7 +138,7 @@ class _WithDefaults:
             return value
         if default is _ABSENT:
             raise AttributeError(f"{type(self._part).__name__} has no attribute {name!r}")
-        return MethodType(cast("Callable[..., Any]", default), self._part) if is_method else default
+        return partial(cast("Callable[..., Any]", default), self._part) if is_method else default
 
 
 def _value(part: object, name: str) -> Any:

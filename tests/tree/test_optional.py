@@ -61,7 +61,7 @@ class Raises:
     """Has what a protocol names in its class, and gives it to nobody."""
 
     @property
-    def close(self):
+    def clone(self):
         raise AttributeError("not here")
 
 
@@ -73,9 +73,9 @@ class GivesAll:
 
 
 def test_what_is_offered_is_what_can_be_had():
-    assert not offers(Raises(), optional.Closable)
-    assert offers(GivesAll(), optional.Closable)
-    assert offers(Raises, optional.Closable), "a class that has it"
+    assert not offers(Raises(), foreign.Clonable)
+    assert offers(GivesAll(), foreign.Clonable)
+    assert offers(Raises, foreign.Clonable), "a class that has it"
     module = torch.nn.Module()
     assert not offers(module, foreign.WithTransform)
     module.add_module("transform", torch.nn.Linear(1, 1))
@@ -87,21 +87,21 @@ class GoesWithout:
 
     state_dict = None
     load_state_dict = None
-    close = 3
-    observer = None
+    clone = 3
+    sampler = None
 
 
 def test_a_method_that_cannot_be_called_is_none():
     assert not offers(GoesWithout(), outputs.Stateful)
-    assert not offers(GoesWithout(), optional.Closable)
-    assert offers(GoesWithout(), optional.Observer), "an attribute may be anything"
+    assert not offers(GoesWithout(), foreign.Clonable)
+    assert offers(GoesWithout(), foreign.WithSampler), "an attribute may be anything"
     assert offers(mock.Mock(), outputs.Stateful)
     assert offers(mock.Mock(spec=["state_dict", "load_state_dict"]), outputs.Stateful)
     assert not offers(mock.Mock(spec=["state_dict"]), outputs.Stateful)
 
 
 def test_the_members_of_a_protocol_are_its_names_and_those_that_it_inherits():
-    assert members(optional.Observer) == ("observer",)
+    assert members(foreign.WithSampler) == ("sampler",)
     assert members(foreign.FillsBufferInBackground) == ("getattr_rb", "start")
     assert members(foreign.WithTrainingMode) == ("eval", "train", "training")
     assert members(torchrl_private.Prefetching) == ("_prefetch",), "an attribute that another library has for itself"

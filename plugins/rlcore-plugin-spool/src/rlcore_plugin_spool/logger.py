@@ -90,7 +90,7 @@ class SpoolingLogger(Logger):
         return self._error
 
     @property
-    def unsent(self) -> int:
+    def unsent(self) -> int:  # type: ignore[override]
         """How many records wait on disk; of a closed logger, also those of which nobody knows that they arrived."""
         return self.spool.count() + (self.spool.unconfirmed if self._sender is None else 0)
 

@@ -21,7 +21,7 @@ from rlcore.hooks.specs import hookimpl
 from rlcore.learners.inputs import inputs_of, mean_of
 from rlcore.loggers.base import LoggerBase
 from rlcore.state.kinds import dtype_of
-from rlcore.types import FIRST, POLICY_STATE, Estimator, Key, Loss, has_memory
+from rlcore.types import FIRST, POLICY_STATE, Checkpointer, Estimator, Key, Loss, has_memory
 from rlcore.types.context import Context
 from rlcore.types.models import part_of
 
@@ -224,7 +224,7 @@ class ToyLogger(LoggerBase):
         self.file.set_aside()
 
 
-class ToyCheckpointer:
+class ToyCheckpointer(Checkpointer):
     """Writes the bytes of all tensors into `tensors.bin`, and where they are into `index.json`."""
 
     class Config(BaseModel, extra="forbid"):

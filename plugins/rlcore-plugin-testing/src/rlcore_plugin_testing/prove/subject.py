@@ -18,8 +18,8 @@ from rlcore.plugins.discovery import installed
 from rlcore.run.build import build
 from rlcore.run.ready import Run
 from rlcore.types import Buffer, Collector, Stateful
-from rlcore.types.optional import Observer, offers
-from rlcore.types.part import with_defaults
+from rlcore.types.optional import offers
+from rlcore.types.part import Part, with_defaults
 from rlcore_plugin_testing.faults.chain import Job
 
 ITERATIONS: Final = 16
@@ -97,7 +97,7 @@ class Subject:
             for name, part in self.run.trainer.parts.stateful.items()
             if name.partition(".")[0] in ("hook", "transform")
             and not offers(part, Stateful)
-            and not (offers(part, Observer) and part.observer)
+            and not with_defaults(part, Part).observer
         ]
 
 
