@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rlcore.collectors.stepping import EnvStepper as EnvStepper
     from rlcore.types.foreign import UpdatesModel as UpdatesModel
     from rlcore.types.foreign import UpdatesPolicyWeights as UpdatesPolicyWeights
-    from rlcore.types.optional import WithPolicy as WithPolicy
 
 __all__, __getattr__, __dir__ = lazy(
     __name__,
@@ -28,6 +27,5 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.collectors.policy_state": "Remembering remembering",
         "rlcore.collectors.stepping": "Acting EnvStepper",
         "rlcore.types.foreign": "UpdatesModel UpdatesPolicyWeights",
-        "rlcore.types.optional": "WithPolicy",
     },
 )

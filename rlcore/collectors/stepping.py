@@ -24,8 +24,8 @@ from rlcore.errors import FROM_OUTSIDE, EnvError, PluginError, RlcoreError
 from rlcore.restore.fitting import check_array
 from rlcore.types import Env, Episode, Step, Transform
 from rlcore.types.heart import Heart
+from rlcore.types.models import Foretelling
 from rlcore.types.optional import offers
-from rlcore.types.optional_learning import Foretelling
 
 if TYPE_CHECKING:
     from rlcore.types.records import Array, BoolArray, EnvSpec

@@ -19,7 +19,7 @@ from rlcore.types import Buffer, Collector, Key, has_memory
 from rlcore.types.context import Context
 from rlcore.types.learning import PacedOptimizer
 from rlcore.types.loss import Loss
-from rlcore.types.optional import WithPolicy, offers
+from rlcore.types.models import policy_of
 from rlcore.types.part import Part, defines, with_defaults
 from rlcore.types.progress import ENDLESS, Every
 from rlcore.types.records import COLLECTED, ESTIMATED
@@ -88,7 +88,7 @@ def _unwritten(loss: str, missing: Iterable[Key]) -> str:
 def writers_of(parts: Mapping[str, Any], collector: Any, buffer: Any, hooks: LoopHooks) -> list[Any]:
     """Return who may put entries into the batches of a run, besides the estimator."""
     model = parts.get("model")
-    policy = model.policy if offers(model, WithPolicy) else None
+    policy = policy_of(model)
     points = [hook for point in WRITING_POINTS for hook in hooks.implementations(point)]
     return [policy, *parts.get("transforms", []), collector, buffer, *(point.hook.instance for point in points)]
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from rlcore.loggers.metrics import Last
 from rlcore.training.parts import TrainerParts
-from rlcore.types import Collector, Episode
-from rlcore.types.group import Group
+from rlcore.types import Collector, Episode, Group
 from rlcore.types.part import with_defaults
 
 

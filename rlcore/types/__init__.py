@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from rlcore.types.models import Policy as Policy
     from rlcore.types.models import StatefulPolicy as StatefulPolicy
     from rlcore.types.models import has_memory as has_memory
+    from rlcore.types.models import policy_of as policy_of
     from rlcore.types.optional import missing as missing
     from rlcore.types.optional import offers as offers
     from rlcore.types.outputs import Checkpointer as Checkpointer
@@ -108,7 +109,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.learning": "Estimator Learner PacedOptimizer Scheduler",
         "rlcore.types.loss": "Loss",
         "rlcore.types.mappings": "FoundEntries Rows",
-        "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory",
+        "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory policy_of",
         "rlcore.types.optional": "missing offers",
         "rlcore.types.outputs": "Checkpointer Logger Stateful",
         "rlcore.types.part": "Part defines with_defaults",

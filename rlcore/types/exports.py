@@ -9,7 +9,12 @@ if TYPE_CHECKING:
 
 
 class ModuleWithMemory(Protocol):
-    """A `torch.nn.Module` that computes what a transform makes of observations, and keeps nothing between two calls."""
+    """A `torch.nn.Module` that computes what a transform makes of observations, and keeps nothing between two calls.
+
+    Called in `plugins/rlcore-plugin-agents/src/rlcore_plugin_agents/program.py`:
+
+        return [part.initial_state(num_envs) for part in parts]
+    """
 
     def initial_state(self, num_envs: int) -> Tensor:
         """Return a state to begin with, `[env, *state]`, of floats; it is not looked at where an episode begins."""

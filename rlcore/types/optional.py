@@ -1,12 +1,9 @@
-"""Asks an object for a group of methods that go together, such as `Stateful`, and for those of other libraries.
-
-A part inherits from no such protocol: the methods and attributes are all that counts.
-"""
+"""Whether a part offers an interface: all of its methods and attributes, however it comes by them."""
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final, Protocol, TypeGuard, TypeVar
+from typing import Any, Final, TypeGuard, TypeVar
 
 Interface = TypeVar("Interface")
 _ABSENT: Final = object()
@@ -61,13 +58,3 @@ def members(interface: Any) -> tuple[str, ...]:
 def methods_of(interface: Any) -> frozenset[str]:
     """Return the names of the methods among `members`; the class has those alone, and only annotations of the rest."""
     return frozenset(members(interface)).intersection(dir(interface))
-
-
-class WithPolicy(Protocol):
-    """A model, whose policy acts in envs.
-
-    Attributes:
-        policy: acts with the weights of the model.
-    """
-
-    policy: Any

@@ -46,11 +46,6 @@ class Part:
             ConfigError. A loss that is compiled may find a 0-d tensor.
         hooks: of a loss or a buffer: objects with points of the loop, without a state between two iterations. They act
             after the hooks of the config, first those of the loss.
-        takes_columns: whether the batches that a buffer or hook is handed may be a `CollectedBatch`, wherever its
-            interface says TensorDict. A run has one form of batches: where a hook that reads them, a transform, an
-            estimator or a buffer takes TensorDicts alone, all get these. So such a part takes both.
-        takes_some_envs: whether a part with `forget_episodes` takes batches of some of the envs, as one does that
-            carries nothing from batch to batch.
     """
 
     Config: Any = None
@@ -59,8 +54,6 @@ class Part:
     takes_memory: bool = False
     schedulable: MutableMapping[str, Any] | None = None
     hooks: Sequence[Any] = ()
-    takes_columns: bool = False
-    takes_some_envs: bool = False
 
     def check_number(self, number: str, value: float) -> None:
         """Refuse a value of a `schedulable` number where the schema cannot know its limits.

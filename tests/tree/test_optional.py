@@ -11,9 +11,7 @@ import torch
 from rlcore.types import (
     exports,
     foreign,
-    hook_parts,
-    optional,
-    optional_learning,
+    models,
     outputs,
     torchrl_private,
 )
@@ -24,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 ASKED_BY_NAME = 30
 # the files of `offers` and `with_defaults`
 MECHANISM = (ROOT / "rlcore/types/optional.py", ROOT / "rlcore/types/part.py")
-MODULES = (optional, optional_learning, exports, hook_parts, foreign, torchrl_private)
+MODULES = (exports, models, foreign, torchrl_private)
 PROTOCOLS = {name: value for module in MODULES for name, value in vars(module).items()}
 PROTOCOLS = {
     name: value for name, value in PROTOCOLS.items() if getattr(value, "_is_protocol", False) and value is not Protocol
