@@ -40,6 +40,10 @@ class Part:
         takes_memory: whether a loss, estimator or buffer knows policies with a state; a run with one refuses all
             others. A loss and an estimator then call the parts of the model as `rlcore.types` says, and average over
             steps whose mask is True. A buffer hands out sequences.
+        takes_columns: whether the batches of a buffer or hook may be a `CollectedBatch`, wherever its interface says
+            TensorDict. A run has one form of batches, so a part that takes these takes TensorDicts too.
+        takes_some_envs: whether a part with `forget_episodes` takes batches of some of the envs, since it carries
+            nothing between batches.
         schedulable: the numbers of a loss, model or buffer that a `[[scheduler]]` may move, by name, at first as the
             config gave them; named as in `loss.clip_epsilon`. The part reads each from here whenever it uses it. A
             schedule sets it when the run is built, and at the end of each iteration; a mapping that refuses raises
@@ -50,6 +54,8 @@ class Part:
 
     Config: Any = None
     observer: bool = False
+    takes_columns: bool = False
+    takes_some_envs: bool = False
     writes: Sequence[Key] | None = None
     takes_memory: bool = False
     schedulable: MutableMapping[str, Any] | None = None
