@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from rlcore.types.collected import CollectedBatch
-    from rlcore.types.context import Context
     from rlcore.types.records import EnvSpec, Episode, EvaluationResult, Key
 
 
@@ -128,14 +127,14 @@ class Buffer(Part, ABC):
     has_data: bool = False
 
     @classmethod
-    def spec_of(cls, config: Any, context: Context) -> EnvSpec:
+    def spec_of(cls, config: Any, context: Any) -> EnvSpec:  # its class imports this file
         """Return the spec of one env from which its data come, so that a run may do without an env.
 
         Called before any part is built.
 
         Args:
             config: the validated section of the buffer.
-            context: of the run.
+            context: the `Context` of the run.
 
         Raises:
             ConfigError: the data cannot be read, or do not say.

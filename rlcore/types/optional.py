@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar
-
-if TYPE_CHECKING:
-    pass
-
+from typing import Any, Final, TypeGuard, TypeVar
 
 Interface = TypeVar("Interface")
 _ABSENT: Final = object()
