@@ -32,11 +32,11 @@ import torch
 from bench import RESULTS, machine, spread
 from rlcore_plugin_ddp.gloo import LOOPBACK, GlooGroup
 from rlcore_plugin_ddp.memory import Memory
+from rlcore_plugin_ddp.merging import handed_over
 from rlcore_plugin_ddp.packing import pack
 from rlcore_plugin_ddp.shared import SharedGroup
 from rlcore_plugin_testing.processes import Processes
 
-from rlcore.loggers.merging import Figures, handed_over
 from rlcore.loggers.metrics import Metrics
 from rlcore.training.lockstep import Collected, Lockstep
 from rlcore.types import Every, Group, Progress
@@ -263,7 +263,7 @@ def control_plane(size: int, times: int) -> tuple[list[tuple[float, float]], lis
         figures = {
             f"train/number-{key}": (16, 0.5123456789, 2.0123456789, -1.0123456789, 1.0123456789) for key in range(KEYS)
         }
-        content = bytes(pack(*handed_over(Figures(figures, {}))))
+        content = bytes(pack(*handed_over(figures, {})))
         exchanged, merged = [], []
         for number in range(times):
             began = clocks()

@@ -13,7 +13,11 @@ from rlcore.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from rlcore_plugin_agents.agent import Agent as Agent
+    from rlcore_plugin_agents.exploration import ExplorationType as ExplorationType
+    from rlcore_plugin_agents.exploration import exploration_type as exploration_type
+    from rlcore_plugin_agents.exploration import set_exploration_type as set_exploration_type
     from rlcore_plugin_agents.loading import load_agent as load_agent
+    from rlcore_plugin_agents.rollout import rollout as rollout
     from rlcore_plugin_presets.algorithms import A2C as A2C
     from rlcore_plugin_presets.algorithms import C51 as C51
     from rlcore_plugin_presets.algorithms import DDPG as DDPG
@@ -53,11 +57,6 @@ if TYPE_CHECKING:
     from rlcore.core_hooks.base import TrainerHookBase as TrainerHookBase
     from rlcore.core_hooks.optimizer import OptimizerHook as OptimizerHook
     from rlcore.core_hooks.target_net_updater import TargetNetUpdaterHook as TargetNetUpdaterHook
-    from rlcore.envs.checks import check_env_specs as check_env_specs
-    from rlcore.envs.exploration import ExplorationType as ExplorationType
-    from rlcore.envs.exploration import exploration_type as exploration_type
-    from rlcore.envs.exploration import set_exploration_type as set_exploration_type
-    from rlcore.envs.rollout import rollout as rollout
     from rlcore.errors import ConfigError as ConfigError
     from rlcore.errors import EnvError as EnvError
     from rlcore.errors import HookError as HookError
@@ -94,9 +93,6 @@ __all__, __getattr__, __dir__ = lazy(
     {
         "rlcore.buffers.minibatch": "Minibatch",
         "rlcore.config.sections": "load_config",
-        "rlcore.envs.checks": "check_env_specs",
-        "rlcore.envs.exploration": "ExplorationType exploration_type set_exploration_type",
-        "rlcore.envs.rollout": "rollout",
         "rlcore.errors": "ConfigError EnvError HookError NumericalError PluginError RlcoreError StorageError",
         "rlcore.hooks.specs": "hookimpl",
         "rlcore.loggers.metrics": "Last Sum",

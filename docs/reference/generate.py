@@ -298,7 +298,6 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "life-points": lambda: hook_points.overview(["life"]),
     "points": hook_points.sections,
     "interfaces": interfaces.sections,
-    "optional-members": interfaces.optional_members,
     "component-index": component_index,
     "components": components,
     "core-sections": core_sections,

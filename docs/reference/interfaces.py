@@ -1,4 +1,4 @@
-"""The page of the interfaces: each protocol of `rlcore.types` with its rules, its members and who calls them."""
+"""The page of the interfaces: each class of `rlcore.types` with its rules, its members and who calls them."""
 
 from __future__ import annotations
 
@@ -9,24 +9,26 @@ from docstrings import markdown
 from rlcore_plugin_testing.new_plugin import SUMMARIES
 
 from rlcore import types
-from rlcore.types import exports, optional, optional_learning, optional_transforms
+from rlcore.types import exports, models
 
 # by kind of component, in the order in which a run is built; what several kinds have comes last
 INTERFACES: Final[dict[str, tuple[type, ...]]] = {
-    "env": (types.Env, types.RenderableEnv, types.InfoTeller),
-    "transform": (types.Transform, types.ActionTransform),
-    "model": (types.Model, types.Policy, types.StatefulPolicy, types.Distribution),
+    "env": (types.Env,),
+    "transform": (types.Transform, exports.ModuleWithMemory),
+    "model": (types.Model, types.Policy, types.StatefulPolicy, models.Foretelling, types.Distribution),
     "loss": (types.Loss,),
     "estimator": (types.Estimator,),
+    "optimizer": (types.PacedOptimizer,),
     "scheduler": (types.Scheduler,),
-    "collector": (types.Collector, types.BackgroundCollector),
+    "collector": (types.Collector,),
     "buffer": (types.Buffer,),
     "learner": (types.Learner,),
     "evaluator": (types.Evaluator,),
+    "hook": (types.Hook, types.HookObject),
     "logger": (types.Logger,),
-    "checkpointer": (types.Checkpointer, types.InPlaceCheckpointer),
+    "checkpointer": (types.Checkpointer,),
     "launcher": (types.Launcher,),
-    "all": (types.Context, types.Stateful, types.Group),
+    "all": (types.Part, types.Context, types.Stateful, types.Group),
 }
 _TITLES: Final = {"all": "What all kinds share"}
 
@@ -34,15 +36,6 @@ _TITLES: Final = {"all": "What all kinds share"}
 def sections() -> str:
     """Return a section per kind, with its interfaces."""
     return "\n".join(_kind(kind, interfaces) for kind, interfaces in INTERFACES.items())
-
-
-def optional_members() -> str:
-    """Return what a part may have besides its interface."""
-    modules = (optional, optional_transforms, optional_learning, exports)
-    found = [
-        value for one in modules for value in vars(one).values() if getattr(value, "__module__", "") == one.__name__
-    ]
-    return "\n".join(_interface(value) for value in found if inspect.isclass(value))
 
 
 def documented() -> dict[str, str]:

@@ -47,9 +47,9 @@ class Minibatch(FoundEntries):
 
     def __missing__(self, key: Key) -> Tensor:
         if key not in self._available:
-            known = ", ".join(str(name) for name in self._available)
+            keys = ", ".join(str(name) for name in self._available)
             raise UnwrittenEntryError(
-                f"the minibatch has no entry {key!r}; it has {known}. Whoever reads it needs a part that writes it: "
+                f"the minibatch has no entry {key!r}; it has {keys}. Whoever reads it needs a part that writes it: "
                 "advantages and value targets come from an [estimator], others from a transform, hook, buffer or model"
             )
         value = self[key] = self._gather(key)

@@ -15,15 +15,15 @@ from torch import Tensor
 
 from rlcore.buffers.minibatch import Minibatch
 from rlcore.errors import ConfigError
-from rlcore.types import MASK, Group, Key
+from rlcore.types import MASK, Buffer, Collector, Group, Key
 from rlcore.types.context import Context
-from rlcore.types.optional import BatchSized, offers
+from rlcore.types.part import with_defaults
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
 
-class RolloutBuffer:
+class RolloutBuffer(Buffer):
     """Epochs over one batch.
 
     Minibatches have one fixed size, so that a compiled update sees one shape. Masked steps are never sampled. Processes
@@ -44,7 +44,7 @@ class RolloutBuffer:
 
     def __init__(self, config: Config, context: Context) -> None:
         collector = context.built.get("collector")
-        batch_steps = collector.batch_steps if offers(collector, BatchSized) else None
+        batch_steps = with_defaults(collector, Collector).batch_steps
         if batch_steps is not None and config.minibatch_size > batch_steps:
             raise ConfigError(
                 f"[buffer] minibatch_size = {config.minibatch_size} is more than the {batch_steps} steps of a batch "
@@ -76,15 +76,12 @@ class RolloutBuffer:
             return chunks[key]
 
         for index in range(count):
-            yield Minibatch(size, keys, partial(_chunk, chunks_of, index))
+            yield Minibatch(size, keys, partial(chunk, chunks_of, index))
 
     def most_updates(self, batch_steps: int) -> int:
         """Return how many minibatches an epoch of a batch of so many steps has; fewer where steps are masked."""
         size = self._minibatch_size
         return -(-batch_steps // size) if self._fill else batch_steps // size
-
-    def feedback(self, minibatch: Mapping[Key, Tensor], values: Mapping[str, Tensor]) -> None:
-        """Do nothing: there are no priorities."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the position of the shuffle."""
@@ -108,13 +105,13 @@ class RolloutBuffer:
         order = torch.randperm(units, generator=self._generator, device=self._generator.device)
         if valid is not None:
             order = order[valid[order]]
-        found = order.shape[0]
-        count = min(most, max(1, -(-found // size))) if found else 0
+        num_valid = order.shape[0]
+        count = min(most, max(1, -(-num_valid // size))) if num_valid else 0
         if self._group.size > 1:
             count = most_minibatches(self._group, count)
         needed = count * size
-        if needed > found > 0:
-            order = order.repeat(-(-needed // found))
+        if needed > num_valid > 0:
+            order = order.repeat(-(-needed // num_valid))
         return order[:needed], count
 
 
@@ -123,7 +120,8 @@ def most_minibatches(group: Group, count: int) -> int:
     return max(counts[0] for counts in group.share((count,)))
 
 
-def _chunk(chunks_of: Callable[[Key], tuple[Tensor, ...]], index: int, key: Key) -> Tensor:
+def chunk(chunks_of: Callable[[Key], tuple[Tensor, ...]], index: int, key: Key) -> Tensor:
+    """Return the entry of a key in the minibatch of this number."""
     return chunks_of(key)[index]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,12 +11,11 @@ from pydantic import BaseModel, Field
 from torch import Tensor
 
 from rlcore.buffers.minibatch import SequenceMinibatch
-from rlcore.buffers.rollout import RolloutBuffer, rows
+from rlcore.buffers.rollout import RolloutBuffer, chunk, rows
 from rlcore.errors import ConfigError
-from rlcore.types import MASK, POLICY_STATE, Key, has_memory
+from rlcore.types import MASK, POLICY_STATE, Collector, Key, has_memory
 from rlcore.types.context import Context
-from rlcore.types.optional import BatchSized, offers
-from rlcore.types.optional_learning import EnvCounter
+from rlcore.types.part import with_defaults
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -52,9 +51,10 @@ class RolloutSequences(RolloutBuffer):
             )
         length, size = config.sequence_length, config.minibatch_size
         collector = context.built.get("collector")
-        if offers(collector, BatchSized):
-            envs = collector.batch_envs if offers(collector, EnvCounter) else context.env_spec.num_envs
-            steps = collector.batch_steps // envs
+        batch_steps = with_defaults(collector, Collector).batch_steps
+        if batch_steps is not None:
+            envs = with_defaults(collector, Collector).batch_envs or context.env_spec.num_envs
+            steps = batch_steps // envs
             if steps % length:
                 raise ConfigError(
                     f"[buffer] sequence_length = {length} does not divide the {steps} steps of each env in a batch "
@@ -83,13 +83,13 @@ class RolloutSequences(RolloutBuffer):
 
         def chunks_of(key: Key) -> tuple[Tensor, ...]:
             if key not in chunks:
-                wanted = places[:, 0] if key == POLICY_STATE else places
-                found = rows(batch.get(key)).index_select(0, wanted.reshape(-1))
-                chunks[key] = found.view(*wanted.shape, *found.shape[1:]).unbind(0)
+                of_key = places[:, 0] if key == POLICY_STATE else places
+                gathered = rows(batch.get(key)).index_select(0, of_key.reshape(-1))
+                chunks[key] = gathered.view(*of_key.shape, *gathered.shape[1:]).unbind(0)
             return chunks[key]
 
         for index in range(count):
-            yield SequenceMinibatch(places[0].numel(), keys, partial(_chunk, chunks_of, index))
+            yield SequenceMinibatch(places[0].numel(), keys, partial(chunk, chunks_of, index))
 
 
 def _places(stretches: Tensor, length: int, num_envs: int) -> Tensor:
@@ -106,7 +106,3 @@ def _places(stretches: Tensor, length: int, num_envs: int) -> Tensor:
     begin = stretches // num_envs * (length * num_envs) + stretches % num_envs
     steps = torch.arange(length, device=stretches.device) * num_envs
     return begin.unsqueeze(1) + steps.view(1, -1, 1)
-
-
-def _chunk(chunks_of: Callable[[Key], tuple[Tensor, ...]], index: int, key: Key) -> Tensor:
-    return chunks_of(key)[index]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from rlcore.errors import ConfigError
+from rlcore.types import Buffer
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
 
-class WholeBatches:
+class WholeBatches(Buffer):
     """Hands the batch to every optimisation step; `process_optim_batch` samples from it, or from a replay buffer.
 
     Args:
@@ -44,10 +45,7 @@ class WholeBatches:
                 "optim_steps_per_batch = None takes steps until a hook at 'process_optim_batch' ends the epoch, and "
                 "none is registered there: give the number of steps, or register one"
             )
-        taken = 0
-        while self._steps is None or taken < self._steps:
+        step = 0
+        while self._steps is None or step < self._steps:
             yield batch
-            taken += 1
-
-    def feedback(self, minibatch: Any, values: Mapping[str, Any]) -> None:
-        """Do nothing; `ReplayBufferTrainer.update_priority` is a hook."""
+            step += 1

@@ -40,7 +40,7 @@ from rlcore.checkpoints.retention import DEFAULT, Retention, surplus
 from rlcore.errors import FROM_OUTSIDE, StorageError, describe
 from rlcore.files.durable import beside, describe_durable, sync_folder, write_durable
 from rlcore.files.replacement import replace
-from rlcore.types import Checkpointer, InPlaceCheckpointer
+from rlcore.types import Checkpointer, defines
 from rlcore.types.heart import SYNC_PATIENCE, Heart, MovingSave
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ class Store:
             log.warning("checkpoint %s also holds %s, which is not its own and is ignored", entry.path, foreign)
         tree = migrated_state(_read_state(entry), entry.manifest["format"], FORMAT)
         tensors = dict(self._backend.load(entry.path))
-        if isinstance(self._backend, InPlaceCheckpointer):
+        if defines(self._backend, Checkpointer.load_into):
             places = {name: tensor for name, tensor in into.items() if _fits(tensor, tensors.get(name))}
             for name, tensor in places.items():
                 self._backend.load_into(entry.path, {name: tensor})

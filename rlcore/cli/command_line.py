@@ -12,7 +12,6 @@ from typing import Final, NoReturn
 from rlcore.cli.arguments import override_arguments as _override_arguments
 from rlcore.cli.arguments import positive as _positive
 from rlcore.cli.arguments import seconds as _seconds
-from rlcore.cli.arguments import trust_argument as _trust_argument
 from rlcore.cli.durations import duration
 from rlcore.cli.parsing import Parser, add_plugin_commands
 from rlcore.cli.torch_missing import check_torch
@@ -64,7 +63,6 @@ def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     _train(commands)
     _config(commands)
     _plugins(commands)
-    _env(commands)
     if next((argument for argument in arguments if not argument.startswith("-")), "") not in commands.choices:
         add_plugin_commands(commands)
     return top
@@ -201,19 +199,6 @@ def _fill_plugins(plugins: Parser) -> None:
     order.add_argument("config", metavar="CONFIG", help="a TOML file")
     _override_arguments(order)
     add_plugin_commands(actions, "plugins")
-
-
-def _env(commands: argparse._SubParsersAction[Parser]) -> None:
-    env = commands.add_parser("env", help="check an environment")
-    actions = env.add_subparsers(dest="action", required=True, metavar="ACTION")
-    text = "find out whether an environment can be trained on: its form, ends, seeds, saved state, infos and speed"
-    check = actions.add_parser("check", help=text)
-    check.add_argument(
-        "id", metavar="ID", nargs="?", help="of a Gymnasium environment; a module before a colon is imported"
-    )
-    check.add_argument("--config", metavar="CONFIG", help="check the [env] of this config instead, or with this ID")
-    check.add_argument("--steps", type=_positive, default=1000, metavar="N", help="random steps; default: 1000")
-    _trust_argument(check)
 
 
 if __name__ == "__main__":

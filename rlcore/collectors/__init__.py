@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from rlcore.collectors.stepping import Acting as Acting
     from rlcore.collectors.stepping import EnvStepper as EnvStepper
     from rlcore.types.foreign import UpdatesPolicyWeights as UpdatesPolicyWeights
-    from rlcore.types.optional import WithPolicy as WithPolicy
 
 __all__, __getattr__, __dir__ = lazy(
     __name__,
@@ -27,6 +26,5 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.collectors.policy_state": "Remembering remembering",
         "rlcore.collectors.stepping": "Acting EnvStepper",
         "rlcore.types.foreign": "UpdatesPolicyWeights",
-        "rlcore.types.optional": "WithPolicy",
     },
 )

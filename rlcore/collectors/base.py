@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rlcore.envs.episode_starts import only_resets
 from rlcore.errors import ConfigError
-from rlcore.types import MASK, Episode, Key, Policy, has_memory
+from rlcore.types import MASK, Collector, Episode, Key, Policy, has_memory
 from rlcore.types.context import Context
-from rlcore.types.optional import EpisodeKeeper, offers
+from rlcore.types.part import Part, with_defaults
 from rlcore.types.records import COLLECTED, REMEMBERED
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class EnvCollector(ABC):
+class EnvCollector(Collector):
     """Base of the collectors that step envs: sizes, noise, the record of episodes, and what a checkpoint carries.
 
     Args:
@@ -41,6 +41,9 @@ class EnvCollector(ABC):
     Raises:
         ConfigError: the frames of a batch cannot be divided among the envs.
     """
+
+    batch_steps: int
+    batch_envs: int
 
     def __init__(self, frames_per_batch: int, context: Context, seeds: Context, batch_envs: int | None = None) -> None:
         spec = context.env_spec
@@ -120,8 +123,7 @@ class EnvCollector(ABC):
         built = self._context.built
         hooks = built["hooks"].hooks if "hooks" in built else ()
         for part in (*self._context.transforms, built.get("buffer"), *(hook.instance for hook in hooks)):
-            if offers(part, EpisodeKeeper):
-                part.forget_episodes()
+            with_defaults(part, Part).forget_episodes()
 
     def _reset_seed(self, frame: int) -> int:
         """Return the seed with which env 0 begins where nothing is resumed at this frame."""

@@ -57,14 +57,14 @@ def layout_of(steps: int, num_envs: int, space: Any) -> Layout:
 
 def _floats_of(arrays: Mapping[str, Array], space: Any) -> dict[str, Array]:
     """Return what may be not finite of the arrays of a batch, by what it is called in messages."""
-    found = {"reward": arrays["reward"]}
+    entries = {"reward": arrays["reward"]}
     for name, key in (("observation", "observation"), (_FINAL, "next_observation")):
         if isinstance(space, Packed):
             floats = [leaf for leaf, dtype in space.dtypes.items() if dtype.kind == "f"]
-            found |= {f"{name} (leaf {leaf!r})": space.array(arrays[key], leaf) for leaf in floats}
+            entries |= {f"{name} (leaf {leaf!r})": space.array(arrays[key], leaf) for leaf in floats}
         elif arrays[key].dtype.kind == "f":
-            found[name] = arrays[key]
-    return found
+            entries[name] = arrays[key]
+    return entries
 
 
 class BatchStorage:

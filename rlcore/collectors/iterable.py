@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.collectors.episodes import EpisodeCounter
 from rlcore.errors import ConfigError, EndOfData, HookError
-from rlcore.types import MASK, Episode, Stateful
+from rlcore.types import MASK, Collector, Episode, Stateful
 from rlcore.types.foreign import (
     FillsBuffer,
     FillsBufferInBackground,
@@ -16,7 +16,8 @@ from rlcore.types.foreign import (
     ShutsDown,
     TensorDictLike,
 )
-from rlcore.types.optional import Closable, offers
+from rlcore.types.optional import offers
+from rlcore.types.part import Part, with_defaults
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _POLL_SECONDS: Final = 0.01
 
 
-class IterableCollector:
+class IterableCollector(Collector):
     """Takes batches from an iterable, in whatever way it makes them.
 
     Episodes are counted in batches `[env, time]` that hold `("next", "reward")` and `("next", "done")`, and in batches
@@ -100,15 +101,12 @@ class IterableCollector:
         following = self.source.set_seed(seed, static_seed=False)
         return seed if following is None else int(following)
 
-    def update_model(self) -> None:
-        """Do nothing: `UpdateWeights` sends weights to a collector that holds a copy."""
-
     def close(self) -> None:
         """Shut the source down, if it can be."""
         if offers(self.source, ShutsDown):
             self.source.shutdown()
-        elif offers(self.source, Closable):
-            self.source.close()
+        else:
+            with_defaults(self.source, Part).close()
 
     def inexact(self) -> str | None:
         """Return why a resume would not go on where this collector stood, or None."""

@@ -62,9 +62,6 @@ class LocalCollector(EnvCollector):
         self._finished = [episode for _, episode in finished]
         return self._on_device(self._storage.batch())
 
-    def update_model(self) -> None:
-        """Do nothing: the policy reads the learner's weights, and is refreshed before each batch."""
-
     def close(self) -> None:
         """Close the envs."""
         self._env.close()

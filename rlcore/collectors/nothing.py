@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
 from pydantic import BaseModel
 
+from rlcore.types import Collector
 from rlcore.types.context import Context
 
-if TYPE_CHECKING:
-    from rlcore.types import Episode
 
-
-class NoCollector:
+class NoCollector(Collector):
     """Collects nothing: an iteration is what the buffer makes of it, and the run is counted in updates.
 
     To the loop it is a collector in the background that never writes a step.
@@ -25,7 +21,7 @@ class NoCollector:
         """There is nothing to set."""
 
     def __init__(self, config: Config, context: Context) -> None:
-        self.batch_steps: Final = 0
+        self.batch_steps = 0
 
     def collect(self) -> None:
         """Return None at once."""
@@ -33,13 +29,3 @@ class NoCollector:
     def steps_written(self) -> int:
         """Return 0."""
         return 0
-
-    def episodes(self) -> tuple[Episode, ...]:
-        """Return none."""
-        return ()
-
-    def update_model(self) -> None:
-        """Do nothing: no policy acts."""
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to release."""

@@ -19,13 +19,13 @@ from rlcore.envs.action_masks import MaskCheck, masks_actions
 from rlcore.envs.episode_starts import EpisodeStarts
 from rlcore.envs.space_watch import SpaceWatch
 from rlcore.envs.step_checks import StepCheck, env_error
-from rlcore.envs.transformed import env_step, reward_readers, through_actions
+from rlcore.envs.transformed import reward_readers, through_actions
 from rlcore.errors import FROM_OUTSIDE, EnvError, PluginError, RlcoreError
 from rlcore.state.fitting import check_array
 from rlcore.types import Env, Episode, Step, Transform
 from rlcore.types.heart import Heart
+from rlcore.types.models import Foretelling
 from rlcore.types.optional import offers
-from rlcore.types.optional_learning import Foretelling
 
 if TYPE_CHECKING:
     from rlcore.types.records import Array, BoolArray, EnvSpec
@@ -227,7 +227,7 @@ class EnvStepper:
 
     def _step_functions(self) -> tuple[Callable[[Array], None] | None, Callable[[Array], Step]]:
         """Return what begins a step, where envs step elsewhere, and what gives it."""
-        step_envs = env_step(self.env, self._transforms)
+        step_envs = through_actions(self.env.step, self._transforms)
         if self._elsewhere is None:
             return None, step_envs
         return through_actions(self._elsewhere.begin_step, self._transforms), self._elsewhere.finish_step
@@ -246,12 +246,12 @@ class EnvStepper:
         observations, rewards = storage.observation, storage.reward
         terminations, truncations = storage.terminated, storage.truncated
         begin_step, step_envs = self._step_functions()
-        known, foretold, rows_of_noise = _foretold(policy, noise, storage)
+        is_foretold, foretold, rows_of_noise = _foretold(policy, noise, storage)
         parameters: list[Tensor] = []
         actions, has_parameters = storage.actions, False
         checked: tuple[Any, Any, Any, Any] = (None, None, None, None)
         for time, observation in enumerate(rows):
-            if known[time]:
+            if is_foretold[time]:
                 acted = foretold[time]
             else:
                 action, parameter = act(observation, rows_of_noise[time])
@@ -358,11 +358,11 @@ def _foretold(
     Returns:
         For each step whether its actions are known, actions where they are, and noise where they are not.
     """
-    told = policy.foretold(noise) if offers(policy, Foretelling) else None
-    if told is None:
+    answer = policy.foretold(noise) if offers(policy, Foretelling) else None
+    if answer is None:
         return [False] * len(noise), (), noise.unbind(0)
-    actions, known = told[0].numpy(), list(told[1])
-    places = storage.actions_like(told[0][0]) if storage.actions is None else storage.actions
+    actions, is_foretold = answer[0].numpy(), list(answer[1])
+    places = storage.actions_like(answer[0][0]) if storage.actions is None else storage.actions
     places[:] = actions
     # to take all rows apart at once costs as much as to take a few of them
-    return known, actions, noise.unbind(0) if known.count(False) > _FEW_ROWS else noise  # type: ignore[return-value]
+    return is_foretold, actions, noise.unbind(0) if is_foretold.count(False) > _FEW_ROWS else noise  # type: ignore[return-value]

@@ -10,7 +10,8 @@ from pydantic import BaseModel
 
 from rlcore.config.raw import RawConfig
 from rlcore.errors import did_you_mean
-from rlcore.types.optional import Discounting, offers
+from rlcore.types.part import with_defaults
+from rlcore.types.settings import SectionKeys
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +91,7 @@ def check_discounts(sections: Iterable[tuple[str, BaseModel]]) -> list[str]:
 
 
 def _counts(keys: BaseModel) -> bool:
-    return not offers(keys, Discounting) or keys.discounts
+    return with_defaults(keys, SectionKeys).discounts
 
 
 def _gamma(keys: BaseModel) -> Any:

@@ -36,8 +36,8 @@ from rlcore.plugins.component import COMPONENT_SECTIONS
 from rlcore.plugins.host import PluginHost, loose_name
 from rlcore.plugins.known import plugin_of
 from rlcore.plugins.registry import Provided
-from rlcore.types.optional import Observer, offers
-from rlcore.types.optional_data import SpecGiver
+from rlcore.types import Buffer
+from rlcore.types.part import Part, defines, with_defaults
 
 CORE: Final = ("run", "plugins", "metrics", "checkpoint")
 REQUIRED: Final = ("env", "model", "loss", "optimizer")
@@ -118,7 +118,7 @@ class Config:
         unknown = tuple(name for name, target in targets.items() if not isinstance(target, type))
         return (
             *unknown,
-            *(name for name, target in targets.items() if offers(target, Observer) and target.observer),
+            *(name for name, target in targets.items() if with_defaults(target, Part).observer),
         )
 
     def resolved(self) -> dict[str, Any]:
@@ -149,7 +149,7 @@ class Config:
 def required(sections: Mapping[str, list[Section]]) -> tuple[str, ...]:
     """Return the sections that a config must have: the env too, unless the buffer knows its spaces."""
     buffers = () if sections["env"] else sections["buffer"]
-    knows_spaces = any(offers(buffer.provided.target(), SpecGiver) for buffer in buffers)
+    knows_spaces = any(defines(buffer.provided.target(), Buffer.spec_of) for buffer in buffers)
     return tuple(name for name in REQUIRED if not (name == "env" and knows_spaces))
 
 

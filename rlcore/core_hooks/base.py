@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from rlcore.errors import HookError
 from rlcore.hooks.operations import DESTINATIONS
 from rlcore.hooks.specs import hookimpl
-from rlcore.types.hook_parts import DictSaver
-from rlcore.types.optional import offers
+from rlcore.types.hook_parts import HookObject
 
 if TYPE_CHECKING:
     from rlcore.types.trainer import ScriptTrainer
 
 
-class TrainerHookBase:
+class TrainerHookBase(HookObject):
     """A hook object with state, that registers itself.
 
     A subclass says in `destinations` where its methods belong, or overrides `register`. One that has state overrides
@@ -38,7 +37,7 @@ class TrainerHookBase:
 
     def state_dict(self) -> dict[str, Any]:
         """Return what a checkpoint must carry; by default what `save_dict` returns, or nothing."""
-        return dict(self.save_dict()) if offers(self, DictSaver) else {}
+        return dict(self.save_dict())
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take back what `state_dict` returned.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import BaseModel, Field
 
 from rlcore.hooks.specs import hookimpl
-from rlcore.loggers.metrics import STATISTICS
+from rlcore.loggers.statistics import STATISTICS
 from rlcore.process.streams import lenient
 from rlcore.types.context import Context
 from rlcore.types.progress import ENDLESS

@@ -51,7 +51,7 @@ class OptimizerHook(TrainerHookBase):
         Raises:
             NumericalError: a step of the one before was not finite, which nobody would find out later.
         """
-        self.check_finite()
+        self.check_losses()
         self.optimizer = optimizer
         self._step = None
 
@@ -62,7 +62,7 @@ class OptimizerHook(TrainerHookBase):
         norm = self._step(losses, clip_grad_norm, clip_norm)
         return {**dict(losses.items()), f"grad_norm_{index}": norm}
 
-    def check_finite(self) -> None:
+    def check_losses(self) -> None:
         """Read the flag of non-finite steps, once per iteration; see `ClippedStep.check_finite`."""
         if self._step is not None:
             self._step.check_finite()

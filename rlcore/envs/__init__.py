@@ -10,29 +10,29 @@ if TYPE_CHECKING:
     from rlcore.envs.action_check import ActionCheck as ActionCheck
     from rlcore.envs.action_masks import forbidden as forbidden
     from rlcore.envs.action_masks import keeping_to_masks as keeping_to_masks
+    from rlcore.envs.action_masks import random_actions as random_actions
     from rlcore.envs.action_masks import without_choice as without_choice
-    from rlcore.envs.agents import AgentSpaces as AgentSpaces
     from rlcore.envs.carrying import Carrying as Carrying
     from rlcore.envs.carrying import Playing as Playing
     from rlcore.envs.checks import inexact_env as inexact_env
     from rlcore.envs.checks import unrestored_env as unrestored_env
     from rlcore.envs.episode_starts import EpisodeStarts as EpisodeStarts
     from rlcore.envs.episode_starts import only_resets as only_resets
-    from rlcore.envs.examination import Finding as Finding
+    from rlcore.envs.episode_starts import write_mask as write_mask
     from rlcore.envs.infos_by_env import InfosByEnv as InfosByEnv
     from rlcore.envs.leaves import OnLeaf as OnLeaf
-    from rlcore.envs.nested import is_image as is_image
-    from rlcore.envs.nested import is_nested as is_nested
     from rlcore.envs.packed import ACTION_MASK as ACTION_MASK
     from rlcore.envs.packed import Packed as Packed
+    from rlcore.envs.packed import is_image as is_image
+    from rlcore.envs.packed import is_nested as is_nested
     from rlcore.envs.packed import packed_space as packed_space
     from rlcore.envs.packed import wrapper_for as wrapper_for
     from rlcore.envs.packing import packed_env as packed_env
     from rlcore.envs.pass_through import FLATTENED as FLATTENED
     from rlcore.envs.pass_through import PassThrough as PassThrough
     from rlcore.envs.pass_through import box_of as box_of
+    from rlcore.envs.pass_through import changes_observations as changes_observations
     from rlcore.envs.playing import play as play
-    from rlcore.envs.rollout import random_actions as random_actions
     from rlcore.envs.spec_records import recorded_spec as recorded_spec
     from rlcore.envs.spec_records import spec_record as spec_record
     from rlcore.envs.step_checks import BOOL as BOOL
@@ -43,35 +43,23 @@ if TYPE_CHECKING:
     from rlcore.envs.transformed import observation_dtype as observation_dtype
     from rlcore.envs.transformed import reward_readers as reward_readers
     from rlcore.envs.transformed import transformed_spec as transformed_spec
-    from rlcore.types.exports import ActionModule as ActionModule
-    from rlcore.types.exports import MemoryModule as MemoryModule
-    from rlcore.types.exports import ObservationModule as ObservationModule
-    from rlcore.types.optional import EpisodeKeeper as EpisodeKeeper
-    from rlcore.types.optional_transforms import ActionChanger as ActionChanger
 
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
-        "rlcore.envs.action_masks": "forbidden keeping_to_masks without_choice",
-        "rlcore.envs.agents": "AgentSpaces",
-        "rlcore.envs.examination": "Finding",
+        "rlcore.envs.action_masks": "forbidden keeping_to_masks random_actions without_choice",
         "rlcore.envs.checks": "inexact_env unrestored_env",
-        "rlcore.envs.episode_starts": "EpisodeStarts only_resets",
+        "rlcore.envs.episode_starts": "EpisodeStarts only_resets write_mask",
         "rlcore.envs.infos_by_env": "InfosByEnv",
         "rlcore.envs.leaves": "OnLeaf",
-        "rlcore.envs.nested": "is_image is_nested",
-        "rlcore.envs.packed": "ACTION_MASK Packed packed_space wrapper_for",
+        "rlcore.envs.packed": "ACTION_MASK Packed is_image is_nested packed_space wrapper_for",
         "rlcore.envs.packing": "packed_env",
-        "rlcore.envs.pass_through": "FLATTENED PassThrough box_of",
+        "rlcore.envs.pass_through": "FLATTENED PassThrough box_of changes_observations",
         "rlcore.envs.playing": "play",
-        "rlcore.envs.rollout": "random_actions",
         "rlcore.envs.step_checks": "BOOL FLOAT StepCheck as_numbers",
         "rlcore.envs.transformed": "TransformedEnv observation_dtype reward_readers transformed_spec",
         "rlcore.envs.action_check": "ActionCheck",
         "rlcore.envs.carrying": "Carrying Playing",
         "rlcore.envs.spec_records": "recorded_spec spec_record",
-        "rlcore.types.optional_transforms": "ActionChanger",
-        "rlcore.types.optional": "EpisodeKeeper",
-        "rlcore.types.exports": "ActionModule MemoryModule ObservationModule",
     },
 )

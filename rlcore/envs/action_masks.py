@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -94,6 +95,14 @@ class MaskCheck:
             )
 
 
+def random_actions(spec: EnvSpec, seed: int) -> Iterator[Array]:
+    """Yield random actions `[env, *shape]` of the action space without end; the generator of the space stays alone."""
+    space = copy.deepcopy(spec.action_space)
+    space.seed(seed)
+    while True:
+        yield np.stack([np.asarray(space.sample()) for _ in range(spec.num_envs)])
+
+
 def keeping_to_masks(spec: EnvSpec) -> Callable[[Array, Array], Array]:
     """Return what makes allowed actions of random ones: called with actions `[env, *action]` and observations.
 
@@ -111,9 +120,9 @@ def keeping_to_masks(spec: EnvSpec) -> Callable[[Array, Array], Array]:
         for row, mask in zip(rows, space.array(np.asarray(observation), ACTION_MASK), strict=True):
             begin = 0
             for choice, size in enumerate(space.choices):
-                own = np.flatnonzero(mask[begin : begin + size]) + starts[choice]
-                if len(own):
-                    row[choice] = own[np.searchsorted(own, row[choice]) % len(own)]
+                choices_left = np.flatnonzero(mask[begin : begin + size]) + starts[choice]
+                if len(choices_left):
+                    row[choice] = choices_left[np.searchsorted(choices_left, row[choice]) % len(choices_left)]
                 begin += size
         return result
 

@@ -53,5 +53,5 @@ class EpisodeStarts:
 
     def after(self, ended: BoolArray) -> BoolArray:
         """Return which observations are the first of an episode, `[env]`, after a step with which these ended."""
-        before, self.ended = self.ended, ended
-        return before if self._only_resets else ended
+        ended_earlier, self.ended = self.ended, ended
+        return ended_earlier if self._only_resets else ended

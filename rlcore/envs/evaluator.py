@@ -9,14 +9,14 @@ from pydantic import BaseModel, Field
 
 from rlcore.envs.playing import LONGEST, play
 from rlcore.errors import ConfigError
-from rlcore.types import Env, EnvSpec, EvaluationResult
+from rlcore.types import Env, EnvSpec, EvaluationResult, Evaluator
 from rlcore.types.context import Context
 from rlcore.types.settings import Interval
 
 log = logging.getLogger(__name__)
 
 
-class EpisodeEvaluator:
+class EpisodeEvaluator(Evaluator):
     """Runs every episode from its own seed to its end, so that short episodes are not favoured.
 
     Each env runs one episode; with fewer envs than episodes, all of them start over when the last one has ended.

@@ -9,25 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
+from torch import Tensor, nn
 
 from rlcore.envs.action_masks import keeping_to_masks
-from rlcore.envs.leaf_modules import LeafMemoryModule, LeafModule
-from rlcore.envs.nested import is_image
-from rlcore.envs.packed import ACTION_MASK, Packed
-from rlcore.envs.pass_through import FLATTENED, PassThrough
+from rlcore.envs.packed import ACTION_MASK, Packed, is_image
+from rlcore.envs.pass_through import FLATTENED, changes_observations
 from rlcore.errors import ConfigError, PluginError, did_you_mean
-from rlcore.types.exports import MemoryModule, ObservationModule
-from rlcore.types.optional import offers
-from rlcore.types.optional_transforms import LeafTaker
+from rlcore.types import Env, Transform
+from rlcore.types.part import defines, with_defaults
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
     from tensordict import TensorDict
-    from torch import nn
 
-    from rlcore.types import Env, Transform
     from rlcore.types.exports import ModuleWithMemory
     from rlcore.types.records import Array, BoolArray, EnvSpec, Step
 
@@ -35,7 +31,8 @@ if TYPE_CHECKING:
 class OnLeaf:
     """A transform of one array, put on a leaf of observations that are dicts; the other leaves stay as they are.
 
-    Whatever else the transform has, its state and what it does to actions, is that of this one. Its `batch` gets the
+    Whatever else the transform defines, its state and what it does to actions, is that of this one, which therefore
+    derives from no class of defaults. Its `batch` gets the
     batch with all leaves.
 
     Args:
@@ -63,17 +60,17 @@ class OnLeaf:
 
     @property
     def observation_module(self) -> Callable[[], nn.Module] | None:
-        """What returns a module of rows; see `rlcore.types.exports.ObservationModule`."""
+        """What returns a module of rows; see `Transform.observation_module`."""
         transform = self.transform
-        if not offers(transform, ObservationModule):
+        if not defines(transform, Transform.observation_module):
             return None
         return lambda: LeafModule(transform.observation_module(), self.leaf, self._before, self._after)
 
     @property
     def memory_module(self) -> Callable[[], ModuleWithMemory] | None:
-        """What returns a module of rows; see `rlcore.types.exports.MemoryModule`."""
+        """What returns a module of rows; see `Transform.memory_module`."""
         transform = self.transform
-        if not offers(transform, MemoryModule):
+        if not defines(transform, Transform.memory_module):
             return None
 
         def module() -> ModuleWithMemory:
@@ -134,7 +131,46 @@ class OnLeaf:
         return rows
 
 
-class LeafEnv:
+class LeafModule(nn.Module):
+    """Rows `[env, words]` to rows with one leaf as a module leaves it.
+
+    Args:
+        module: from the leaf `[env, *shape]` to what takes its place.
+        leaf: the name of the leaf.
+        space_in: the space of the rows that come in.
+        space_out: the space of those that go out.
+    """
+
+    def __init__(self, module: nn.Module, leaf: str, space_in: Packed, space_out: Packed) -> None:
+        super().__init__()
+        self.module = module
+        self._leaf = leaf
+        self._before, self._after = space_in, space_out
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Return the changed rows."""
+        leaves = self._before.tensors(observation)
+        return self._after.joined({**leaves, self._leaf: self.module(leaves[self._leaf])})
+
+
+class LeafMemoryModule(LeafModule):
+    """The same of a module whose memory goes in and comes out; see `rlcore.types.exports.ModuleWithMemory`."""
+
+    def initial_state(self, num_envs: int) -> Tensor:
+        """Return that of the module."""
+        module: Any = self.module
+        return module.initial_state(num_envs)  # type: ignore[no-any-return]
+
+    def forward(  # type: ignore[override]
+        self, observation: Tensor, state: Tensor, first: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return the changed rows, and the state for the next call."""
+        leaves = self._before.tensors(observation)
+        changed, following = self.module(leaves[self._leaf], state, first)
+        return self._after.joined({**leaves, self._leaf: changed}), following
+
+
+class LeafEnv(Env):
     """An env seen through one leaf of its observations, for fitting what changes that one.
 
     A forbidden action is taken as the next one that is allowed, since a mask is not seen here.
@@ -213,14 +249,14 @@ def check_observes(transform: Transform, spec: EnvSpec, name: str, leaf: str | N
         ConfigError: it changes observations, and names no leaf; or it names one, and changes none.
     """
     space = spec.observation_space
-    passes = isinstance(transform, PassThrough) and type(transform).step is PassThrough.step
+    passes = not changes_observations(transform)
     if leaf is not None and passes:
         raise ConfigError(
             f"[[transform]] {name!r} leaf = {leaf!r}: this transform changes no observation; leave the key out"
         )
-    takes_leaves = passes or (offers(transform, LeafTaker) and transform.takes_leaves)
+    takes_leaves = passes or with_defaults(transform, Transform).takes_leaves
     if isinstance(space, Packed) and leaf is None and not takes_leaves:
-        example = next((own for own in space.leaves if own != ACTION_MASK), "...")
+        example = next((name_of_leaf for name_of_leaf in space.leaves if name_of_leaf != ACTION_MASK), "...")
         raise ConfigError(
             f"[[transform]] {name!r} changes an observation that is one array, and names no leaf of those here, which "
             f'are {_leaves(space)}; say which: leaf = "{example}"',

@@ -7,14 +7,13 @@ buffers, workers and checkpoints see one array of integers, and an observation t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import gymnasium
 import numpy as np
 import torch
 
-from rlcore.envs.nested import is_nested, leaf_spaces, leaf_values
 from rlcore.envs.step_checks import as_numbers
 from rlcore.envs.transformed import observation_dtype
 from rlcore.errors import ConfigError
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
 # the leaf that says which actions are allowed
 ACTION_MASK: Final = "action_mask"
 _WORD: Final = np.dtype(np.int64)
+# pixels of the shorter side of an image, from which on the convolutions of Mnih et al. (2015) fit into it
+_LEAST_SIDE: Final = 36
 
 
 class Packed(gymnasium.spaces.Box):
@@ -132,8 +133,8 @@ class Packed(gymnasium.spaces.Box):
         except (KeyError, TypeError, IndexError):
             fits = False
         if not fits:
-            found = sorted(observation) if isinstance(observation, Mapping) else type(observation).__name__
-            raise ValueError(f"observation: expected the leaves {sorted(self.leaves)}, found {found}")
+            present = sorted(observation) if isinstance(observation, Mapping) else type(observation).__name__
+            raise ValueError(f"observation: expected the leaves {sorted(self.leaves)}, found {present}")
 
     def _fitting(self, name: str, value: Any, place: Array) -> Array:
         dtype = np.dtype(self.leaves[name].dtype)
@@ -151,8 +152,8 @@ class Packed(gymnasium.spaces.Box):
         observation = leaf_values(observation, self.leaves)
         name = next((name for name in self.leaves if name in observation), None)
         shape = () if name is None else np.shape(observation[name])
-        before = shape[: len(shape) - len(self._shape_of(name))] if name is not None else ()
-        rows = np.zeros((*before, *self.shape), dtype=np.int64)
+        batch_shape = shape[: len(shape) - len(self._shape_of(name))] if name is not None else ()
+        rows = np.zeros((*batch_shape, *self.shape), dtype=np.int64)
         self.write(observation, self.arrays(rows))
         return rows
 
@@ -293,3 +294,59 @@ def finite_in(space: gymnasium.Space[Any]) -> Callable[[Array], bool]:
         floats = [name for name, dtype in space.dtypes.items() if dtype.kind == "f"]
         return lambda rows: all(np.isfinite(space.array(rows, name)).all() for name in floats)
     return lambda rows: rows.dtype.kind != "f" or bool(np.isfinite(rows).all())
+
+
+def is_nested(space: gymnasium.Space[Any]) -> bool:
+    """Return whether a space is one of dicts or tuples of others."""
+    return isinstance(space, gymnasium.spaces.Dict | gymnasium.spaces.Tuple)
+
+
+def is_image(space: gymnasium.Space[Any]) -> bool:
+    """Return whether a space is one of images that are large enough for the convolutions of Mnih et al. (2015)."""
+    sides = sorted(space.shape or ())[-2:] if isinstance(space, gymnasium.spaces.Box) else []
+    return len(sides) == 2 and sides[0] >= _LEAST_SIDE
+
+
+def leaf_spaces(space: gymnasium.Space[Any]) -> dict[str, gymnasium.Space[Any]]:
+    """Return the spaces of the leaves of a dict or tuple of spaces.
+
+    Raises:
+        ConfigError: two leaves have the same name.
+    """
+    leaves: dict[str, gymnasium.Space[Any]] = {}
+    for name, leaf in _spaces(space, ""):
+        if name in leaves:
+            raise ConfigError(f"[env] two leaves of the observations are called {name!r}; rename one")
+        leaves[name] = leaf
+    return leaves
+
+
+def leaf_values(observation: Any, leaves: Collection[str]) -> Any:
+    """Return the values of leaves by name, of an observation that is a dict or a tuple.
+
+    Args:
+        observation: arrays in dicts and tuples; anything else is returned as it is.
+        leaves: the names of those there should be; what stands at such a place is not taken apart.
+    """
+    return dict(_values(observation, "", leaves)) if isinstance(observation, Mapping | tuple) else observation
+
+
+def _spaces(space: gymnasium.Space[Any], name: str) -> Iterator[tuple[str, gymnasium.Space[Any]]]:
+    if isinstance(space, gymnasium.spaces.Dict | gymnasium.spaces.Tuple):
+        for key, part in _parts(space.spaces):
+            yield from _spaces(part, f"{name}.{key}" if name else key)
+    else:
+        yield name, space
+
+
+def _values(value: Any, name: str, leaves: Collection[str]) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping | tuple) and name not in leaves:
+        for key, part in _parts(value):
+            yield from _values(part, f"{name}.{key}" if name else key, leaves)
+    else:
+        yield name, value
+
+
+def _parts(whole: Any) -> Iterator[tuple[str, Any]]:
+    pairs = whole.items() if isinstance(whole, Mapping) else enumerate(whole)
+    return ((str(key), part) for key, part in pairs)

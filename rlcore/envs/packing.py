@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rlcore.envs.action_masks import without_choice
-from rlcore.envs.nested import is_nested
-from rlcore.envs.packed import ACTION_MASK, Packed, packed_space
+from rlcore.envs.packed import ACTION_MASK, Packed, is_nested, packed_space
 from rlcore.errors import EnvError
 
 if TYPE_CHECKING:
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
 
 def packed_env(env: Env) -> Env:
     """Return an env whose observations are arrays: those of dicts and tuples packed, others the env itself."""
-    return PackedEnv(env) if is_nested(env.spec.observation_space) else env
+    # it hands on whatever else the env defines, and so derives from no class that would answer in its place
+    return cast("Env", PackedEnv(env)) if is_nested(env.spec.observation_space) else env
 
 
 class PackedEnv:
@@ -63,9 +63,7 @@ class PackedEnv:
         try:
             self._space.write(observation, self._arrays)
         except ValueError as error:
-            raise EnvError(
-                f"env {self.spec.id!r}: {error}; fix the env, or the space that declares it otherwise"
-            ) from None
+            raise self._error(error) from None
         if self._space.choices:
             stuck = without_choice(self._space, self._rows)
             if over is not None:

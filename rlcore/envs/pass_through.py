@@ -6,20 +6,20 @@ import copy
 from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.errors import ConfigError
+from rlcore.types import Transform
 
 if TYPE_CHECKING:
     from typing import Self
 
     import gymnasium
-    from tensordict import TensorDict
 
-    from rlcore.types import Array, BoolArray, Env, Key
+    from rlcore.types import Array, BoolArray, Key
 
 # the remedy of an error about observations that are not one vector
 FLATTENED: Final = {"transform": [{"use": "transforms:flatten"}]}
 
 
-class PassThrough:
+class PassThrough(Transform):
     """Leaves everything as it is, and keeps nothing; a transform overrides what it changes."""
 
     writes: tuple[Key, ...] = ()
@@ -27,9 +27,6 @@ class PassThrough:
     def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
         """Return the same space."""
         return space
-
-    def fit(self, env: Env) -> None:
-        """Do nothing: there is nothing to learn before training."""
 
     def step(self, observation: Array, first: BoolArray) -> Array:
         """Return the observations as they are."""
@@ -39,13 +36,14 @@ class PassThrough:
         """Return the observation as it is."""
         return observation
 
-    def batch(self, batch: TensorDict) -> TensorDict:
-        """Return the batch as it is."""
-        return batch
-
     def frozen(self) -> Self:
         """Return a copy."""
         return copy.copy(self)
+
+
+def changes_observations(transform: Transform) -> bool:
+    """Return whether a transform may make something else of observations."""
+    return not isinstance(transform, PassThrough) or type(transform).step is not PassThrough.step
 
 
 def box_of(space: gymnasium.Space[Any], transform: str) -> gymnasium.spaces.Box:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlcore.errors import EnvError
 from rlcore.types import Env, EnvSpec
-from rlcore.types.optional import BatchChanger, offers
+from rlcore.types.part import with_defaults
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -19,7 +19,7 @@ class NotSteppableError(EnvError):
     """Something wanted frames of an env that is only its spec."""
 
 
-class SpecEnv:
+class SpecEnv(Env):
     """Has the spaces of an env, which `reset` makes.
 
     Args:
@@ -54,7 +54,7 @@ class SpecEnv:
 
     def batch(self, batch: TensorDict) -> TensorDict:
         """Return a batch `[env, time]` as the env changes it, such as by its transforms."""
-        return self._env.batch(batch) if offers(self._env, BatchChanger) else batch
+        return batch if self._env is None else with_defaults(self._env, Env).batch(batch)
 
     def close(self) -> None:
         """Close the env that was made, if any."""

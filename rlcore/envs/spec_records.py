@@ -71,7 +71,7 @@ def _space_record(space: gymnasium.Space[Any]) -> dict[str, Any]:
     name = type(space).__name__
     values = vars(space)
     if name == "Packed":
-        leaves = {leaf: _space_record(own) for leaf, own in values["leaves"].items()}
+        leaves = {leaf: _space_record(leaf_space) for leaf, leaf_space in values["leaves"].items()}
         return {"space": name, "leaves": leaves, "choices": list(values["choices"])} if all(leaves.values()) else {}
     if name not in _FIELDS:
         return {}
@@ -110,7 +110,7 @@ def _space(record: Mapping[str, Any]) -> gymnasium.Space[Any]:
     if name == "Packed":
         from rlcore.envs.packed import Packed  # torch and Gymnasium, which most records do without
 
-        return Packed({leaf: _space(own) for leaf, own in record["leaves"].items()}, record["choices"])
+        return Packed({leaf: _space(leaf_record) for leaf, leaf_record in record["leaves"].items()}, record["choices"])
     dtype = np.dtype(record["dtype"])
     if name == "Box":
         shape = tuple(record["shape"])

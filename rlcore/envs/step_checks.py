@@ -85,7 +85,7 @@ class StepCheck:
             terminated=self._fitting("terminated", terminated, self._rows, BOOL),
             truncated=self._fitting("truncated", truncated, self._rows, BOOL),
         )
-        if all(new is given for new, given in zip(fitting[:4], step[:4], strict=True)):  # so do others like them
+        if all(new is original for new, original in zip(fitting[:4], step[:4], strict=True)):  # so do others like them
             self._fast = (observation.nbytes, observation.dtype, reward.nbytes, reward.dtype, terminated.nbytes)
         return self.with_finals(fitting) if finals else fitting
 

@@ -14,8 +14,7 @@ import numpy as np
 from rlcore.envs.episode_starts import EpisodeStarts
 from rlcore.envs.step_checks import StepCheck
 from rlcore.types import Env, Transform
-from rlcore.types.optional import offers
-from rlcore.types.optional_transforms import ActionChanger, ActionSpaceChanger, RewardReader
+from rlcore.types.part import defines, with_defaults
 from rlcore.types.records import EnvSpec, Step
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 Taken = TypeVar("Taken")
 
 
-class TransformedEnv:
+class TransformedEnv(Env):
     """Applies frozen copies of transforms to the observations of an env, and to its actions, whatever its reset mode.
 
     Args:
@@ -44,7 +43,7 @@ class TransformedEnv:
             self.spec = transformed_spec(self.spec, transform)
         self._env = env
         self._transforms = [transform.frozen() for transform in transforms]
-        self._step = env_step(env, self._transforms)
+        self._step = through_actions(env.step, self._transforms)
         self._readers = reward_readers(self._transforms)
         self._check = StepCheck(env.spec)
         self._starts = EpisodeStarts(env.spec)
@@ -87,21 +86,16 @@ class TransformedEnv:
 
 def transformed_spec(spec: EnvSpec, transform: Transform) -> EnvSpec:
     """Return the spec of an env as a transform leaves it."""
-    changed = replace(spec, observation_space=transform.observation_space(spec.observation_space))
-    if offers(transform, ActionSpaceChanger):
-        changed = replace(changed, action_space=transform.action_space(spec.action_space))
-    return changed
-
-
-def env_step(env: Env, transforms: Sequence[Transform]) -> Callable[[Array], Step]:
-    """Return what steps an env with the actions of a policy; where no transform changes them, the env's own `step`."""
-    return through_actions(env.step, transforms)
+    action_space = with_defaults(transform, Transform).action_space(spec.action_space)
+    return replace(
+        spec, observation_space=transform.observation_space(spec.observation_space), action_space=action_space
+    )
 
 
 def through_actions(step: Callable[[Array], Taken], transforms: Sequence[Transform]) -> Callable[[Array], Taken]:
     """Return what calls `step` with the actions of a policy as the transforms change them, if they do."""
     changes: list[Callable[[Array], Array]] = [
-        transform.action for transform in reversed(transforms) if offers(transform, ActionChanger)
+        transform.action for transform in reversed(transforms) if defines(transform, Transform.action)
     ]
     if not changes:
         return step
@@ -116,7 +110,7 @@ def through_actions(step: Callable[[Array], Taken], transforms: Sequence[Transfo
 
 def reward_readers(transforms: Sequence[Transform]) -> list[Callable[[Array], None]]:
     """Return what takes the rewards of each step in, of the transforms that want them."""
-    return [transform.read_reward for transform in transforms if offers(transform, RewardReader)]
+    return [transform.read_reward for transform in transforms if defines(transform, Transform.read_reward)]
 
 
 def observation_dtype(space: gymnasium.Space[Any]) -> Any:

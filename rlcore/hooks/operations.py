@@ -18,8 +18,9 @@ from rlcore.errors import EndOfEpoch, HookError, did_you_mean
 from rlcore.hooks.points import Hook, LoopHooks, call
 from rlcore.hooks.resolution import Implementation
 from rlcore.hooks.specs import hookimpl
+from rlcore.types.hook_parts import HookObject
 from rlcore.types.mappings import detached, is_mapping
-from rlcore.types.optional import FiniteChecker, offers
+from rlcore.types.part import defines
 
 Operation = Callable[..., Any]
 Clipping = Callable[[], tuple[bool, float | None]]
@@ -276,9 +277,9 @@ class _Optimizers:
         self.called_together = [entry.hook for entry in entries]
         self._implementations = [Implementation(entry.hook, "optimizer", entry.call) for entry in entries]
         self._checks = [
-            Implementation(entry.hook, "optimizer", entry.source.check_finite)
+            Implementation(entry.hook, "optimizer", entry.source.check_losses)
             for entry in entries
-            if offers(entry.source, FiniteChecker)
+            if defines(entry.source, HookObject.check_losses)
         ]
         self._clipping = clipping
 

@@ -37,10 +37,9 @@ class Hook:
     @property
     def internal(self) -> bool:
         """Whether it belongs to the command that trains, so that figures of hooks leave it out."""
-        from rlcore.types.hook_parts import Internal  # listing plugins does without protocols
-        from rlcore.types.optional import offers
+        from rlcore.types import hook_parts, with_defaults  # listing plugins does without them
 
-        return offers(self.instance, Internal) and self.instance.internal
+        return with_defaults(self.instance, hook_parts.Hook).internal
 
     def __str__(self) -> str:
         return f"hook {self.name!r} ({self.owner})"
@@ -182,7 +181,7 @@ def resolve(hooks: Iterable[Hook]) -> dict[str, tuple[Implementation, ...]]:
 
 
 def _implementations(manager: pluggy.PluginManager, point: Point) -> tuple[Implementation, ...]:
-    from rlcore.types.collected import takes_columns  # listing plugins does without protocols
+    from rlcore.types.collected import takes_columns  # listing plugins does without it
 
     caller = getattr(manager.hook, point.name)  # pluggy has one for each name
     found = []

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rlcore.errors import EndOfEpoch
-from rlcore.types import Alone, Group, Key
+from rlcore.types import Alone, Group, Key, Learner
 from rlcore.types.progress import Progress
 from rlcore.types.trainer import InnerPoints
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Updating(ABC):
+class Updating(Learner):
     """A learner that takes its steps in this process.
 
     Attributes:
@@ -48,11 +48,3 @@ class Updating(ABC):
     @abstractmethod
     def take_step(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
         """Change the parameters once, and return metrics, 0-d tensors on the device."""
-
-    @abstractmethod
-    def scheduled(self) -> Mapping[str, float]:
-        """Return the numbers that schedules move, for logging."""
-
-    @abstractmethod
-    def end_iteration(self) -> None:
-        """Finish the epochs of an iteration."""

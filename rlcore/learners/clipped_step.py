@@ -11,7 +11,8 @@ from torch import Tensor
 from rlcore.errors import HookArgumentError, NumericalError
 from rlcore.learners.gradient_step import GradientStep
 from rlcore.learners.joint import JointGradients
-from rlcore.types.optional import Grouped, offers
+from rlcore.types.learning import Learner
+from rlcore.types.part import with_defaults
 
 
 def chosen_losses(loss_components: Collection[str] | None) -> tuple[str, ...]:
@@ -42,7 +43,7 @@ class ClippedStep(GradientStep):
 
     def __init__(self, optimizer: torch.optim.Optimizer, names: tuple[str, ...], learner: Any = None) -> None:
         super().__init__(optimizer, None, optimizer.param_groups[0]["params"][0].device, names)
-        group = learner.group if offers(learner, Grouped) else None
+        group = with_defaults(learner, Learner).group
         self._learner = learner
         self._joint = JointGradients(group, [self]) if group is not None and group.size > 1 else None
 

@@ -37,8 +37,8 @@ from rlcore.learners.statistics import statistics_of
 from rlcore.plugins.known import lend
 from rlcore.types import Key
 from rlcore.types.context import Context
-from rlcore.types.optional import WithTargetUpdater, offers
-from rlcore.types.optional_learning import SideBySideLoss
+from rlcore.types.loss import Loss
+from rlcore.types.part import with_defaults
 from rlcore.types.settings import FREE_AT_RESUME, done_by
 
 log = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ class GradientLearner(Updating):
         self._noise: LossNoise | None = noise_of(self._loss, context)
         self._statistics = statistics_of(self._loss, context.group)
         self._layers = trained_layers(self._loss)
-        self._targets: Any = self._loss.target_updater if offers(self._loss, WithTargetUpdater) else None
+        self._targets: Any = with_defaults(self._loss, Loss).target_updater
         self._compiled: Any = self._compiled_update(context) if config.compile else None
         self._beside: Any = self._side_by_side(config, context) if config.parallel is not False else None
         self.apply_schedules()  # what a schedule begins with need not be the value of the config
@@ -330,7 +330,7 @@ class GradientLearner(Updating):
 
     def _side_by_side(self, config: Config, context: Context) -> Any:
         """Return what takes losses on several threads; None where this one takes all, as without the plugin."""
-        if not config.parallel and (config.compile or not offers(self._loss, SideBySideLoss)):
+        if not config.parallel and (config.compile or not with_defaults(self._loss, Loss).sides):
             return None
         try:
             build = lend("rlcore.learners", "side_by_side")

@@ -10,8 +10,9 @@ from rlcore.errors import HookError
 from rlcore.learners.base import Updating
 from rlcore.learners.joint import rows_of
 from rlcore.types import Group
+from rlcore.types.loss import Loss
 from rlcore.types.mappings import detached, is_mapping
-from rlcore.types.optional import NoiseSampler, offers
+from rlcore.types.part import defines
 from rlcore.types.progress import Progress
 from rlcore.types.trainer import InnerPoints
 
@@ -46,7 +47,7 @@ class ModuleLearner(Updating):
         group: Group | None = None,
     ) -> None:
         super().__init__(hooks, progress, group)
-        if offers(type(loss_module), NoiseSampler):
+        if defines(type(loss_module), Loss.sample_noise):
             raise HookError(
                 f"the loss {type(loss_module).__name__} has sample_noise, for which the learner of a config has a "
                 "generator: train it from a config, or wrap it in a module that samples from a generator of yours"

@@ -11,8 +11,9 @@ from torch import Tensor
 from rlcore.errors import ConfigError
 from rlcore.learners.joint import rows_of
 from rlcore.types import Context, Key
+from rlcore.types.loss import Loss
 from rlcore.types.mappings import FoundEntries, Rows
-from rlcore.types.optional import NoiseSampler, offers
+from rlcore.types.part import defines
 
 
 class NoisyMinibatch(FoundEntries):
@@ -70,7 +71,7 @@ class LossNoise:
         context: of the learner.
     """
 
-    def __init__(self, loss: NoiseSampler, context: Context) -> None:
+    def __init__(self, loss: Loss, context: Context) -> None:
         self._loss = loss
         self._rank = context.group.rank
         self._generator = context.generator("noise")
@@ -120,4 +121,4 @@ class LossNoise:
 
 def noise_of(loss: Any, context: Context) -> LossNoise | None:
     """Return what samples the noise of a loss; None for one without `sample_noise`."""
-    return LossNoise(loss, context) if offers(loss, NoiseSampler) else None
+    return LossNoise(loss, context) if defines(loss, Loss.sample_noise) else None

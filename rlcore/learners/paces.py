@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from rlcore.errors import ConfigError, did_you_mean
+from rlcore.types.learning import PacedOptimizer
+from rlcore.types.loss import Loss
 from rlcore.types.models import part_of
-from rlcore.types.optional import offers
-from rlcore.types.optional_learning import LossChooser, LossInTurn, Paced, PartTrainer, SeparableLoss
+from rlcore.types.part import with_defaults
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,7 +38,7 @@ class Paces:
     """Says what is due in each update.
 
     Args:
-        loss: the losses of one that is a `SeparableLoss` are asked for by name.
+        loss: its losses are asked for by name where it is separable.
         steps: of each optimizer.
 
     Attributes:
@@ -98,7 +99,7 @@ def is_separable(loss: Any) -> bool:
 
     A subclass of one that can, whose own `forward` takes a minibatch alone, cannot.
     """
-    if not offers(loss, SeparableLoss):
+    if not with_defaults(loss, Loss).loss_names:
         return False
     try:
         inspect.signature(loss.forward if isinstance(loss, nn.Module) else loss).bind(None, None)
@@ -109,17 +110,17 @@ def is_separable(loss: Any) -> bool:
 
 def takes_turns(loss: Any) -> bool:
     """Return whether the losses of one follow each other, each at the weights that the step before left."""
-    return offers(loss, LossInTurn) and bool(loss.in_turn) and is_separable(loss)
+    return bool(with_defaults(loss, Loss).in_turn) and is_separable(loss)
 
 
 def every_of(optimizer: Any) -> int:
     """Return how many updates there are to a step of an optimizer."""
-    return optimizer.every if offers(optimizer, Paced) else 1
+    return with_defaults(optimizer, PacedOptimizer).every
 
 
 def losses_of(optimizer: Any) -> tuple[str, ...]:
     """Return the losses that an optimizer minimises; none for all of them."""
-    return optimizer.losses if offers(optimizer, LossChooser) else ()
+    return with_defaults(optimizer, PacedOptimizer).losses
 
 
 def check_optimizers(steps: Mapping[str, GradientStep]) -> None:
@@ -184,20 +185,19 @@ def check_trained(steps: Mapping[str, GradientStep], loss: Any, model: Any) -> N
 
     Args:
         steps: by the name of the optimizer.
-        loss: one that is a `PartTrainer` is asked.
+        loss: says which parts its losses train, or nothing.
         model: has the parts.
 
     Raises:
         ConfigError: names each such optimizer with its losses.
     """
-    if not offers(loss, PartTrainer):
-        return
+    trains = with_defaults(loss, Loss).trains
     ids = {part: {id(parameter) for parameter in part_of(model, part).parameters()} for part in model.parts()}
     problems = []
     for name, step in steps.items():
         moved = {id(parameter) for parameter in step.parameters}
         own = [part for part in ids if ids[part] & moved]
-        for trained, parts in ((each, loss.trains[each]) for each in step.names if each in loss.trains):
+        for trained, parts in ((each, trains[each]) for each in step.names if each in trains):
             if not any(part in own for part in parts):
                 problems.append(
                     f"{name!r} minimises {trained}, which trains {' and '.join(parts)}, and moves {', '.join(own)}"

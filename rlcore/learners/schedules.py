@@ -13,8 +13,7 @@ from pydantic import BaseModel, Field
 from rlcore.errors import ConfigError, did_you_mean
 from rlcore.types import Scheduler
 from rlcore.types.context import Context
-from rlcore.types.optional import Schedulable, offers
-from rlcore.types.optional_learning import NumberChecker
+from rlcore.types.part import Part, with_defaults
 from rlcore.types.progress import Progress
 
 if TYPE_CHECKING:
@@ -99,20 +98,19 @@ class ScheduledOfPart:
     Attributes:
         numbers: those of the part.
         initial: the value that the part was built with.
-        check: of a part that is a `NumberChecker`.
+        check: that of the part.
     """
 
     scheduler: Scheduler
     number: str
     numbers: MutableMapping[str, Any]
     initial: float
-    check: Callable[[str, float], None] | None = None
+    check: Callable[[str, float], None]
 
     def apply(self, progress: Progress) -> None:
         """Set the number to its value now."""
         value = self.scheduler.value(self.initial, progress)
-        if self.check is not None:
-            self.check(self.number, value)
+        self.check(self.number, value)
         if isinstance(self.numbers[self.number], int | float):
             self.numbers[self.number] = value
         else:
@@ -124,8 +122,6 @@ class ScheduledOfPart:
         Raises:
             ConfigError: it does not.
         """
-        if self.check is None:
-            return
         try:
             self.check(self.number, self.scheduler.value(self.initial, Progress(1, frames=1)))
         except ConfigError as error:
@@ -151,7 +147,8 @@ def bind(
     Raises:
         ConfigError: no such optimizer, part or number, or two schedulers of one number.
     """
-    declared = {kind: part.schedulable for kind in SCHEDULABLE if offers(part := parts.get(kind), Schedulable)}
+    numbers = {kind: with_defaults(parts.get(kind), Part).schedulable for kind in SCHEDULABLE}
+    declared = {kind: of_part for kind, of_part in numbers.items() if of_part is not None}
     bound: list[Scheduled | ScheduledOfPart] = []
     taken: set[tuple[int, str]] = set()
     for scheduler in schedulers:
@@ -180,7 +177,7 @@ def _found(
             )
         initial = float(declared[name][number])
         declared[name][number] = initial  # a part that sets it otherwise refuses
-        check = parts[name].check_number if offers(parts[name], NumberChecker) else None
+        check = with_defaults(parts[name], Part).check_number
         scheduled = ScheduledOfPart(scheduler, number, declared[name], initial, check)
         scheduled.check_end()
         return [scheduled]

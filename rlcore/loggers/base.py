@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+from rlcore.types import Logger
 
 if TYPE_CHECKING:
     from rlcore.loggers.values import Bins
-    from rlcore.types import State
     from rlcore.types.records import Array
 
 log = logging.getLogger(__name__)
 
 
-class LoggerBase:
+class LoggerBase(Logger):
     """A logger that shows metrics: a subclass writes `log_metrics` or `log_scalar`, and whatever else can be shown.
 
     What it cannot show is left out, and said once for each kind. `rlcore.loggers.Logger` is this class.
@@ -27,10 +27,7 @@ class LoggerBase:
 
     Attributes:
         experiment: the object of the library that writes, if there is one.
-        differences: how much a resume found to be other than its checkpoint says.
     """
-
-    differences: int = 0
 
     def __init__(self, exp_name: str = "", log_dir: str = "") -> None:
         self.exp_name = exp_name
@@ -88,38 +85,9 @@ class LoggerBase:
         """Write a text, by another name."""
         self.log_text(name, value, step)
 
-    def log_hparams(self, config: Mapping[str, Any]) -> None:
-        """Do nothing: the resolved config is in the run folder already."""
-
-    def start(self, wait: bool = False) -> None:
-        """Do nothing: what it writes to opens by itself."""
-
-    def flush(self) -> None:
-        """Do nothing: what was written is stored."""
-
-    def files(self) -> Sequence[Path]:
-        """Return no files: none that was written must outlive a power cut together with the checkpoints."""
-        return ()
-
-    def close(self) -> None:
-        """Do nothing: nothing stays open."""
-
     def shutdown(self) -> None:
         """Close, by another name."""
         self.close()
-
-    def state_dict(self) -> State:
-        """Return an empty position."""
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Do nothing."""
-
-    def begin_anew(self) -> None:
-        """Do nothing: an earlier attempt of the same run, of which no checkpoint is left, wrote nothing here."""
-
-    def branch(self) -> None:
-        """Do nothing: what was written after the position is gone."""
 
     def step_of(self, name: str, step: int | None) -> int:
         """Return `step` as an int, also that of NumPy; for a call without one, how often `name` was written before."""

@@ -1,4 +1,4 @@
-"""The thread in which the calls of one logger are made, in order."""
+"""The thread in which the calls of one logger are made, in order, and the room for those that wait."""
 
 from __future__ import annotations
 
@@ -9,13 +9,56 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from rlcore.loggers import limits
-from rlcore.loggers.room import Room
 from rlcore.loggers.standing import Act, Standing
 
 # of a time in which no thread ran, how much one call must cover to have been its cause
 _MOST_OF_IT: Final = 0.8
 # seconds of a call that keeps nobody waiting
 _SHORT: Final = 0.1
+
+
+class Room:
+    """Room for 10,000 calls and 256 MiB of images and videos.
+
+    Attributes:
+        left_out: how many calls found no room, or came after the logger was switched off.
+        behind: whether the last call found none; then the next ones are not waited for.
+    """
+
+    def __init__(self) -> None:
+        self.left_out = 0
+        self.behind = False
+        self._calls = self._bytes = 0
+        self._given_back = threading.Condition()
+
+    def take(self, size: int) -> bool:
+        """Take room for a call, waiting a moment for it; return whether there was any.
+
+        Args:
+            size: bytes of the image or video; 0 for other calls.
+        """
+        with self._given_back:
+            if not self._given_back.wait_for(lambda: self._fits(size), 0 if self.behind else limits.PATIENCE):
+                return False
+            self._calls += 1
+            self._bytes += size
+        self.behind = False
+        return True
+
+    def give_back(self, size: int) -> None:
+        """Give back the room of a call that was made."""
+        with self._given_back:
+            self._calls -= 1
+            self._bytes -= size
+            self._given_back.notify()
+
+    def wait(self) -> None:
+        """Wait a moment for any room to be given back."""
+        with self._given_back:
+            self._given_back.wait(limits.PATIENCE)
+
+    def _fits(self, size: int) -> bool:
+        return self._calls < limits.CALLS and (not size or self._bytes + size <= limits.MEDIA_BYTES)
 
 
 class Answer:
@@ -94,15 +137,15 @@ class CallThread(threading.Thread):
     def run(self) -> None:
         """Make the calls, until the end or until the logger is given up."""
         while (call := self._waiting.get()) is not None:
-            held = self._take_turn()
+            turn = self._take_turn()
             self.busy_since = began = time.monotonic()
             self._make(call)
             ended = time.monotonic()
             if ended - began > _SHORT:  # a thread that wakes late asks for the long call before the short ones
                 self._last = (began, ended)
             self.busy_since = None
-            if held is not None:
-                held.release()
+            if turn is not None:
+                turn.release()
             if call.size is not None:
                 self._room.give_back(call.size)
             if self._standing.hung:  # given up in the meantime: what is left in the queue is not written late

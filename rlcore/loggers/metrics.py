@@ -18,16 +18,15 @@ import torch
 from torch import Tensor
 
 from rlcore.loggers import values as log_values
-from rlcore.loggers.merging import Figures, merged
-from rlcore.loggers.names import Names
+from rlcore.loggers.statistics import Statistics, fetch, flat, kind_of
 from rlcore.loggers.writer import LogWriter, close_all, drain_all
+from rlcore.plugins.known import lend
 from rlcore.types import Alone, Group, Logger
-from rlcore.types.hook_parts import WALL_CLOCK, HookMetrics
+from rlcore.types.hook_parts import WALL_CLOCK, HookMetrics, under_name_of
 from rlcore.types.progress import Every, Progress
 
 log = logging.getLogger(__name__)
 
-STATISTICS: Final = ("std", "min", "max", "count")
 MANY_NAMES: Final = 10_000
 MOST_NAMES: Final = 100_000
 _FOLD: Final = 4096
@@ -48,39 +47,42 @@ class Sum(Last):
     """A value of which only the last counts, and to which each rank adds its own, such as a count of frames."""
 
 
-@dataclass
-class _Reduced:
-    """Statistics of the values of one key that were folded already."""
+class _Names:
+    """Knows who gives a metric.
 
-    count: int = 0
-    mean: float = 0.0
-    squares: float = 0.0
-    least: float = math.inf
-    most: float = -math.inf
+    Attributes:
+        core: names that the loop and its parts give.
+        of_hooks: names that hooks give, with the name of the hook.
+        apart: names that are given twice.
+    """
 
-    def add(self, values: np.ndarray[Any, np.dtype[np.float64]]) -> None:
-        """Take values in; the squares are of deviations from the mean (Chan et al., 1983), which do not cancel."""
-        if not values.size:
-            return
-        mean = float(values.mean())
-        squares = float(np.square(values - mean).sum())
-        self.merge(_Reduced(values.size, mean, squares, float(values.min()), float(values.max())))
+    def __init__(self) -> None:
+        self.core: set[str] = set()
+        self.of_hooks: dict[str, str] = {}
+        self.apart: set[str] = set()
 
-    def merge(self, other: _Reduced) -> None:
-        """Take in the statistics of at least one other value."""
-        total, shift = self.count + other.count, other.mean - self.mean
-        self.squares += other.squares + shift * shift * self.count * other.count / total
-        self.mean += shift * other.count / total
-        self.count = total
-        self.least = float(np.minimum(self.least, other.least))
-        self.most = float(np.maximum(self.most, other.most))
+    def of_hook(self, key: str, hook: str) -> str:
+        """Return the name under which a metric of a hook is kept."""
+        if key in self.core or key in self.apart or self.of_hooks.setdefault(key, hook) != hook:
+            return self._part(key, hook)
+        return key
 
-    def row(self, key: str) -> dict[str, float]:
-        """Return the mean under `key`, and with several values the other statistics under `key/…`."""
-        if self.count == 1:
-            return {key: self.mean}
-        figures = (math.sqrt(self.squares / self.count), self.least, self.most, float(self.count))
-        return {key: self.mean, **{f"{key}/{name}": value for name, value in zip(STATISTICS, figures, strict=True)}}
+    def of_core(self, key: str, *stores: dict[str, Any]) -> str:
+        """Give a name of a hook to the core; return the name for what the hook gave, under which stores now have it."""
+        renamed = self._part(key, self.of_hooks.pop(key))
+        for store in stores:
+            if key in store:
+                store[renamed] = store.pop(key)
+        return renamed
+
+    def _part(self, key: str, hook: str) -> str:
+        renamed = under_name_of(hook, key)
+        if key not in self.apart:
+            self.apart.add(key)
+            log.warning(
+                "metric %r of hook %r is given elsewhere too; that of the hook is kept as %r", key, hook, renamed
+            )
+        return renamed
 
 
 class Metrics:
@@ -110,6 +112,8 @@ class Metrics:
         self.every = every
         self.writers = list(writers)
         self._group: Group = group or Alone()
+        if self._group.size > 1:  # here, so that a missing plugin is told of before the first frame
+            self._merged = lend("rlcore.training", "merged", "a row over several ranks")
         self.latest: dict[str, float] = {}
         self.written_at = 0
         self.on_bar: set[str] = set()
@@ -120,14 +124,14 @@ class Metrics:
         self._last: dict[str, Any] = {}
         self._sums: set[str] = set()
         self._newest: dict[str, Any] = {}
-        self._reduced: dict[str, _Reduced] = {}
+        self._reduced: dict[str, Statistics] = {}
         self._refused: set[str] = set()
-        self._names = Names()
+        self._names = _Names()
 
     def add(self, values: Mapping[str, Any], prefix: str = "") -> None:
         """Take values in; tensors stay where they are. A name of a hook that the core uses gets the hook's name."""
         hooks = values.hooks if type(values) is HookMetrics else None
-        given = self._names.given
+        of_hooks = self._names.of_hooks
         for key, value in values.items():
             if key == "log_pbar":
                 self.on_bar |= {
@@ -137,7 +141,7 @@ class Metrics:
             key = prefix + key
             if hooks is not None:
                 key = self._names.of_hook(key, hooks[key])
-            elif given and key in given:
+            elif of_hooks and key in of_hooks:
                 self._make_room(key)
             if isinstance(value, Last):
                 self._last[key] = self._newest[key] = value.value
@@ -146,14 +150,14 @@ class Metrics:
                 if isinstance(value, Sum):
                     self._sums.add(key)
                 continue
-            held = self._values.get(key)
-            if held is None:
-                held = self._values[key] = []
+            waiting = self._values.get(key)
+            if waiting is None:
+                waiting = self._values[key] = []
                 if hooks is None:
                     self._names.core.add(key)
-            held.append(value)
+            waiting.append(value)
             self._newest[key] = value
-            if len(held) >= _FOLD:
+            if len(waiting) >= _FOLD:
                 self._fold(key)
 
     def extend(self, key: str, values: Iterable[float]) -> None:
@@ -161,13 +165,13 @@ class Metrics:
         values = list(values)
         if not values:
             return  # no entry, so that the order of the keys outlives a checkpoint
-        if key in self._names.given:
+        if key in self._names.of_hooks:
             self._make_room(key)
         self._names.core.add(key)
-        held = self._values.setdefault(key, [])
-        held.extend(values)
+        waiting = self._values.setdefault(key, [])
+        waiting.extend(values)
         self._newest[key] = values[-1]
-        if len(held) >= _FOLD:
+        if len(waiting) >= _FOLD:
             self._fold(key)
 
     def newest(self, key: str) -> float | None:
@@ -186,7 +190,7 @@ class Metrics:
 
     def write(self, progress: Progress) -> None:
         """Reduce everything that came in since the last write, and write it at `progress.now`."""
-        _fetch(self._values, self._last)
+        fetch(self._values, self._last)
         for key in list(self._values):
             self._fold(key)
         if self._group.size > 1:
@@ -249,8 +253,10 @@ class Metrics:
 
     def state_dict(self) -> dict[str, Any]:
         """Return what came in since the last write, so that a stop between two writes loses nothing; and the latest."""
-        _fetch(self._values, self._last, self._newest)
-        pending = {key: (self._to_array(key, held), len(held)) for key, held in self._values.items() if held}
+        fetch(self._values, self._last, self._newest)
+        pending = {
+            key: (self._to_array(key, waiting), len(waiting)) for key, waiting in self._values.items() if waiting
+        }
         reduced = {key: asdict(value) for key, value in self._reduced.items()}
         last = {key: float(value) for key, value in self._last.items()}
         newest = {key: self.newest(key) for key in self._newest if not key.startswith(WALL_CLOCK)}
@@ -272,7 +278,7 @@ class Metrics:
             key: [np.array(values), *[np.zeros(0)] * (entries - 1)]
             for key, (values, entries) in state["pending"].items()
         }
-        self._reduced = {key: _Reduced(**value) for key, value in state["reduced"].items()}
+        self._reduced = {key: Statistics(**value) for key, value in state["reduced"].items()}
         self._last = dict(state["last"])
         self._sums = set(state.get("sums", ()))  # runs of one process did not write them at first
         self._newest = dict(state["newest"])
@@ -286,43 +292,43 @@ class Metrics:
 
     def _make_room(self, key: str) -> None:
         """Keep what a hook gave under its name, since the core gives the same metric."""
-        own = self._names.of_core(key, self._values, self._reduced, self._last, self._newest)
-        self.on_bar = {own if shown == key else shown for shown in self.on_bar}
+        renamed = self._names.of_core(key, self._values, self._reduced, self._last, self._newest)
+        self.on_bar = {renamed if shown == key else shown for shown in self.on_bar}
 
     def _merge(self) -> None:
         """Let the first rank have the statistics of all of them, in their order, and the others none."""
         statistics = {key: astuple(figures) for key, figures in self._reduced.items() if figures.count}
         last = {key: float(value) for key, value in self._last.items()}
-        figures = merged(Figures(statistics, last, [key for key in last if key in self._sums]), self._group)
-        self._reduced = {key: _Reduced(int(n), *own) for key, (n, *own) in figures.statistics.items()}
-        self._last = dict(figures.last)
+        sums = [key for key in last if key in self._sums]
+        statistics, self._last = self._merged(statistics, last, sums, self._group)
+        self._reduced = {key: Statistics(int(count), *figures) for key, (count, *figures) in statistics.items()}
 
     def _show(self, call: Callable[[Logger], object], size: int) -> None:
         for writer in self.writers:
             writer.show(call, size)
 
     def _fold(self, key: str) -> None:
-        held = self._values.get(key)
-        if not held:
+        waiting = self._values.get(key)
+        if not waiting:
             return
         with np.errstate(invalid="ignore"):  # infinities and NaN are written as they come out
-            self._reduced.setdefault(key, _Reduced()).add(self._to_array(key, held))
-        held.clear()
+            self._reduced.setdefault(key, Statistics()).add(self._to_array(key, waiting))
+        waiting.clear()
 
-    def _to_array(self, key: str, held: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _to_array(self, key: str, waiting: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Return all values in the order in which they came in; a sum depends on it in its last bits."""
         arrays = []
-        alike = len(set(map(type, held))) == 1  # as nearly always, and then nothing need be grouped
-        groups = [(_kind(held[0]), held)] if alike else itertools.groupby(held, _kind)
+        alike = len(set(map(type, waiting))) == 1  # as nearly always, and then nothing need be grouped
+        groups = [(kind_of(waiting[0]), waiting)] if alike else itertools.groupby(waiting, kind_of)
         for kind, values in groups:
             if kind == "tensor":
-                arrays.append(_flat(list(values)).to("cpu", torch.float64).numpy())
+                arrays.append(flat(list(values)).to("cpu", torch.float64).numpy())
             elif kind == "number":
                 arrays.append(np.asarray([float(value) for value in values]))
             elif kind == "array":
                 arrays += [value.astype(np.float64).ravel() for value in values]
             else:
-                self._refuse(key, held)
+                self._refuse(key, waiting)
         return np.concatenate([np.zeros(0), *arrays])
 
     def _bound(self, row: dict[str, float]) -> None:
@@ -338,63 +344,10 @@ class Metrics:
             del row[key]
             self.left_out += 1
 
-    def _refuse(self, key: str, held: list[Any]) -> None:
+    def _refuse(self, key: str, values: list[Any]) -> None:
         if key not in self._refused:
             self._refused.add(key)
             kinds = {
-                type(value).__name__ for value in held if not isinstance(value, numbers.Real | Tensor | np.ndarray)
+                type(value).__name__ for value in values if not isinstance(value, numbers.Real | Tensor | np.ndarray)
             }
             log.warning("metric %r has values that are not numbers (%s); they are left out", key, ", ".join(kinds))
-
-
-class Averages:
-    """Running means of the values of an iteration, by key; tensors stay where they are."""
-
-    def __init__(self) -> None:
-        self._sums: dict[str, Any] = {}
-        self._counts: dict[str, int] = {}
-
-    def add(self, values: Mapping[str, Any]) -> None:
-        """Take the numbers of one update in; a tensor of several elements is left out."""
-        for key, value in values.items():
-            if isinstance(value, numbers.Real) or (isinstance(value, Tensor) and value.numel() == 1):
-                self._sums[key] = self._sums[key] + value if key in self._sums else value
-                self._counts[key] = self._counts.get(key, 0) + 1
-
-    def means(self) -> dict[str, Any]:
-        """Return the mean of each key over the updates that had it."""
-        return {key: total / self._counts[key] for key, total in self._sums.items()}
-
-
-def _fetch(values: Mapping[str, list[Any]], *single: dict[str, Any]) -> None:
-    """Put numbers on the CPU in the place of those on a device, in one copy: each would wait for the device."""
-    ends = [held for held in values.values() if held and (_is_away(held[0]) or _is_away(held[-1]))]
-    away: list[tuple[Any, Any]] = [(held, i) for held in ends for i, value in enumerate(held) if _is_away(value)]
-    away += [(holder, key) for holder in single for key, value in holder.items() if _is_away(value)]
-    if not away:
-        return
-    tensors = [holder[place].detach() for holder, place in away]
-    kind = torch.float32 if tensors[0].device.type == "mps" else torch.float64  # which Apple's has not
-    row = torch.cat([tensor.reshape(-1).to(kind) for tensor in tensors]).cpu()
-    pieces = torch.split(row, [tensor.numel() for tensor in tensors])
-    for (holder, place), tensor, piece in zip(away, tensors, pieces, strict=True):
-        holder[place] = piece.reshape(tensor.shape)
-
-
-def _is_away(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.device.type != "cpu"
-
-
-def _flat(tensors: list[Tensor]) -> Tensor:
-    """Return all elements in one dimension; tensors of one shape, as nearly always, are stacked at once."""
-    if all(tensor.ndim == 0 for tensor in tensors):
-        return torch.stack(tensors).detach()
-    return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, Tensor):
-        return "tensor"
-    if isinstance(value, np.ndarray):
-        return "array"
-    return "number" if isinstance(value, numbers.Real | np.bool_) else "refused"

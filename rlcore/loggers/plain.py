@@ -8,26 +8,28 @@ from typing import TYPE_CHECKING, Any, Final
 from rlcore.errors import ConfigError
 from rlcore.loggers.base import LoggerBase
 from rlcore.types import Logger
-from rlcore.types.optional import Sender, offers
+from rlcore.types.part import with_defaults
 
 if TYPE_CHECKING:
     from rlcore.loggers.values import Bins
     from rlcore.types.records import Array
 
-_METHODS: Final = tuple(name for name, value in vars(LoggerBase).items() if callable(value) and name[0] != "_")
+_METHODS: Final = {
+    name for base in LoggerBase.__mro__ for name, value in vars(base).items() if callable(value) and name[0] != "_"
+}
 # those that a library may declare with other arguments
 _ADAPTED: Final = {"log_metrics", "log_scalar", "log_histogram", "log_video", "state_dict", "step_of"}
 
 
-def as_logger(given: Any) -> Logger:
-    """Return `given` if it has all methods of `LoggerBase`, or else one that takes the others from there.
+def as_logger(target: Any) -> Logger:
+    """Return `target` if it has all methods of `LoggerBase`, or else one that takes the others from there.
 
     Raises:
         ConfigError: it has neither log_scalar nor log_metrics.
     """
-    if isinstance(given, LoggerBase):
-        return given
-    return PlainSender(given) if offers(given, Sender) else PlainLogger(given)
+    if isinstance(target, Logger):
+        return target
+    return PlainSender(target) if with_defaults(target, Logger).unsent is not None else PlainLogger(target)
 
 
 class PlainLogger(LoggerBase):
@@ -47,10 +49,7 @@ class PlainLogger(LoggerBase):
     @property
     def differences(self) -> int:  # type: ignore[override]
         """How much the target found to be other than its state says."""
-        try:
-            return int(self._target.differences)
-        except AttributeError:
-            return 0
+        return int(with_defaults(self._target, Logger).differences)
 
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
         """Write scalars at a frame, together where the target can."""
@@ -83,6 +82,6 @@ class PlainSender(PlainLogger):
     """Writes through an object that sends to a server."""
 
     @property
-    def unsent(self) -> int:
+    def unsent(self) -> int:  # type: ignore[override]
         """How many records wait on disk for the server."""
         return int(self._target.unsent)

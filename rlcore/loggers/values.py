@@ -74,13 +74,13 @@ def row(metrics: Mapping[str, Any], keys_sep: str = "/", prefix: str = "") -> di
 
 def _fetched(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the table with its single numbers on CUDA devices as floats."""
-    there = {key: value for key, value in metrics.items() if _is_number_on_cuda(value)}
-    if not there:
+    on_cuda = {key: value for key, value in metrics.items() if _is_number_on_cuda(value)}
+    if not on_cuda:
         return metrics
     import torch
 
-    numbers = torch.stack([value.detach().reshape(()).to(torch.float64) for value in there.values()])
-    return {**metrics, **dict(zip(there, numbers.tolist(), strict=True))}
+    numbers = torch.stack([value.detach().reshape(()).to(torch.float64) for value in on_cuda.values()])
+    return {**metrics, **dict(zip(on_cuda, numbers.tolist(), strict=True))}
 
 
 def _is_number_on_cuda(value: Any) -> bool:
@@ -166,11 +166,11 @@ def _bins(finite: Array, bins: Bins) -> Any:
         if isinstance(bins, str):
             edges = np.histogram_bin_edges(finite, bins)
             return edges if len(edges) <= MOST_BINS + 1 else MOST_BINS
-        given = np.asarray(to_numpy(bins))
-        if given.ndim == 0 and 1 <= given <= MOST_BINS and given.dtype.kind in "iu":
-            return int(given)
-        if given.ndim == 1 and 2 <= given.size <= MOST_BINS + 1 and (np.diff(given) > 0).all():
-            return given.astype(np.float64)
+        numbers = np.asarray(to_numpy(bins))
+        if numbers.ndim == 0 and 1 <= numbers <= MOST_BINS and numbers.dtype.kind in "iu":
+            return int(numbers)
+        if numbers.ndim == 1 and 2 <= numbers.size <= MOST_BINS + 1 and (np.diff(numbers) > 0).all():
+            return numbers.astype(np.float64)
     except (ValueError, OverflowError, MemoryError) as error:
         if isinstance(error, MemoryError) or _is_rule(bins):  # a rule that asks for more bins than there can be
             return MOST_BINS

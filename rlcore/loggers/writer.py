@@ -19,13 +19,12 @@ from typing import Any, Final
 from rlcore.errors import ConfigError, RlcoreError, describe
 from rlcore.loggers import limits
 from rlcore.loggers.base import LoggerBase
-from rlcore.loggers.calls import Answer, CallThread
+from rlcore.loggers.calls import Answer, CallThread, Room
 from rlcore.loggers.plain import as_logger
-from rlcore.loggers.room import Room
 from rlcore.loggers.standing import Standing
 from rlcore.process.board import Stillness
 from rlcore.types import Logger
-from rlcore.types.optional import Sender, offers
+from rlcore.types.part import with_defaults
 
 log = logging.getLogger(__name__)
 
@@ -246,7 +245,7 @@ class LogWriter:
     def _count_unsent(self) -> None:
         """Ask how much waits for a server; a logger that cannot tell may write on."""
         try:
-            self.unsent = int(self.logger.unsent) if offers(self.logger, Sender) else 0
+            self.unsent = int(with_defaults(self.logger, Logger).unsent or 0)
         except BaseException as error:  # also an exit
             self._standing.failures += 1
             if not self._cannot_count:
@@ -291,8 +290,8 @@ def open_writer(name: str, build: Callable[[], Logger], required: bool) -> LogWr
 
 def drain_all(writers: Iterable[LogWriter]) -> None:
     """Return when all have stored what they were given; together they are waited for no longer than one."""
-    asked = [(writer, stored) for writer in writers if (stored := writer.ask_to_drain()) is not None]
-    _wait_for_all(asked, limits.DEADLINE)
+    flushes = [(writer, stored) for writer in writers if (stored := writer.ask_to_drain()) is not None]
+    _wait_for_all(flushes, limits.DEADLINE)
 
 
 def close_all(writers: Iterable[LogWriter]) -> None:
@@ -303,9 +302,9 @@ def close_all(writers: Iterable[LogWriter]) -> None:
     _wait_for_all([(writer, None) for writer in closing], limits.CLOSING if sending else limits.DEADLINE)
 
 
-def _wait_for_all(asked: Sequence[tuple[LogWriter, threading.Event | None]], seconds: float) -> None:
-    stillness = Stillness(stalled=functools.partial(_find_what_held, [writer for writer, _ in asked]))
-    for writer, stored in asked:
+def _wait_for_all(flushes: Sequence[tuple[LogWriter, threading.Event | None]], seconds: float) -> None:
+    stillness = Stillness(stalled=functools.partial(_find_what_held, [writer for writer, _ in flushes]))
+    for writer, stored in flushes:
         writer.wait_for(stored, stillness, seconds)
 
 

@@ -34,7 +34,18 @@ class Published:
 PUBLISHED: Final = {
     "agents": Published(
         {},
-        {"rlcore": {"Agent": "agent", "export_agent": "exporting", "load_agent": "loading", "set_stage": "stage"}},
+        {
+            "rlcore": {
+                "Agent": "agent",
+                "ExplorationType": "exploration",
+                "exploration_type": "exploration",
+                "export_agent": "exporting",
+                "load_agent": "loading",
+                "rollout": "rollout",
+                "set_exploration_type": "exploration",
+                "set_stage": "stage",
+            }
+        },
         commands={
             "evaluate": "evaluate a trained run",
             "export": "write the policy of a trained run into one file, with its transforms inside",
@@ -60,7 +71,7 @@ PUBLISHED: Final = {
         commands={"data": "record what a policy does as a dataset; show, check, convert and merge datasets"},
     ),
     "dcp": Published({"checkpointer": ("dcp",)}),
-    "ddp": Published({"launcher": ("processes", "torchrun")}),
+    "ddp": Published({"launcher": ("processes", "torchrun")}, {"rlcore.training": {"merged": "merging"}}),
     "dqn": Published({"loss": ("c51", "dqn", "qr-dqn", "r2d2"), "model": ("q-network", "recurrent-q-network")}),
     "envpool": Published({"env": ("envpool",)}),
     "gymnasium": Published({"env": ("gymnasium",), "transform": ("observation-norm",)}),
@@ -154,7 +165,9 @@ PUBLISHED: Final = {
             "model": ("toy", "toy-memory"),
             "transform": ("toy",),
         },
+        {"rlcore": {"check_env_specs": "env_specs"}},
         commands={
+            "env": "check an environment: whether it can be trained on",
             "plugins.doctor": "find conflicts, broken and slow plugins, each with the fix",
             "plugins.new": "make a package for a plugin of your own: a component that works, with tests, an example "
             "and workflows",

@@ -189,12 +189,10 @@ class PluginHost:
 
     def _check_free(self, path: Path, name: str) -> None:
         """Refuse a loose file that is disabled, or would hide a plugin or a module."""
-        from rlcore.types.optional import Provider, offers  # listing plugins does without protocols
-
         if name in self._disabled:
             raise PluginError(f"plugin {name!r} is named by plugins.files but disabled; remove one of the two")
         imported = sys.modules.get(path.stem)  # with components, it is the same file, read for an earlier config
-        hides = imported is not None and not offers(imported, Provider)
+        hides = imported is not None and "provide_components" not in dir(imported)
         if hides or path.stem in sys.stdlib_module_names or self.is_installed(name) or name in self.loaded:
             raise PluginError(
                 f"plugins.files names {str(path)!r}, which would hide the module or plugin {path.stem!r}; "

@@ -72,12 +72,11 @@ class Provided:
 
     def schema(self) -> type[BaseModel]:
         """Import and return the schema of the component's config section; without one it takes no keys."""
-        from rlcore.types.optional import Configured, offers  # listing plugins does without protocols
+        from rlcore.types.part import Part, with_defaults  # listing plugins does without it
 
         schema = self._import(self.component.config)
         if schema is None:
-            target = self.target()
-            schema = target.Config if offers(target, Configured) else _no_keys()
+            schema = with_defaults(self.target(), Part).Config or _no_keys()
         return schema  # type: ignore[no-any-return]
 
     def build(self, config: BaseModel, context: Context) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlcore.policies.batches import OwnBatches
 from rlcore.types import Buffer, Progress
-from rlcore.types.optional import EpisodeKeeper, offers
+from rlcore.types.part import with_defaults
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -91,5 +91,4 @@ class JointBuffer:
     def forget_episodes(self) -> None:
         """Let each drop what it carries of running episodes."""
         for buffer in self._buffers.values():
-            if offers(buffer, EpisodeKeeper):
-                buffer.forget_episodes()
+            with_defaults(buffer, Buffer).forget_episodes()

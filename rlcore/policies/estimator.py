@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rlcore.errors import ConfigError
 from rlcore.policies.batches import OwnBatches
 from rlcore.types import Estimator, Key
-from rlcore.types.optional import EntryWriter, offers
+from rlcore.types.part import Part, with_defaults
 from rlcore.types.records import ESTIMATED
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class JointEstimator:
             own = self._batches.of(name, batch)
             before = {*own.keys(include_nested=True, leaves_only=True)}
             estimator(own)
-            says = {*ESTIMATED, *(estimator.writes if offers(estimator, EntryWriter) else ())}
+            says = {*ESTIMATED, *(with_defaults(estimator, Part).writes or ())}
             for key in own.keys(include_nested=True, leaves_only=True):
                 if key not in before or key in says:
                     written.setdefault(key, {})[name] = own.get(key)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rlcore.errors import EndOfEpoch
 from rlcore.policies.buffer import OwnMinibatch
 from rlcore.types import Group, Learner, Progress
-from rlcore.types.optional import Closable, Follower, UpdateSkipper, offers
+from rlcore.types.part import with_defaults
 
 if TYPE_CHECKING:
     from torch import Tensor, optim
@@ -103,24 +103,19 @@ class JointLearner:
     @property
     def skipped_updates(self) -> int:
         """Updates of all that were not finite and changed nothing."""
-        skipped = 0
-        for own in self._learners.values():
-            if offers(own.learner, UpdateSkipper):
-                skipped += own.learner.skipped_updates
-        return skipped
+        skipped: list[int] = [with_defaults(own.learner, Learner).skipped_updates for own in self._learners.values()]
+        return sum(skipped)
 
     def follow(self) -> None:
         """Let each set what is scheduled to what it is now."""
         for own in self._learners.values():
             self._follow_clocks(own)
-            if offers(own.learner, Follower):
-                own.learner.follow()
+            with_defaults(own.learner, Learner).follow()
 
     def close(self) -> None:
         """Close each that has something to close."""
         for own in self._learners.values():
-            if offers(own.learner, Closable):
-                own.learner.close()
+            with_defaults(own.learner, Learner).close()
 
     def _follow_clocks(self, learning: OwnLearner) -> None:
         run, own = self.progress, learning.progress

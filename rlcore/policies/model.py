@@ -14,7 +14,7 @@ from rlcore.errors import ConfigError
 from rlcore.policies.joint import Form, Joint, form_of
 from rlcore.policies.shares import Shares
 from rlcore.types import EnvSpec, Key, Policy, has_memory
-from rlcore.types.optional import WithPolicy, offers
+from rlcore.types.models import policy_of
 
 if TYPE_CHECKING:
     import gymnasium
@@ -52,7 +52,7 @@ class JointModel(nn.Module):
         policies: dict[str, Policy] = {}
         for name in models:
             model: Any = models[name]
-            if not offers(model, WithPolicy):
+            if policy_of(model) is None:
                 raise ConfigError(f"[model.{name}]: {type(model).__name__} has no policy, so that nobody could act")
             if has_memory(model):
                 raise ConfigError(

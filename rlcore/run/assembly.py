@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import replace
 from functools import reduce
 from itertools import takewhile
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import torch
 
@@ -40,10 +40,9 @@ from rlcore.training.parts import TrainerParts
 from rlcore.training.schedule import SaveSchedule
 from rlcore.types import Buffer, Collector, Env, EnvSpec, Evaluator, Learner, Stateful, Transform
 from rlcore.types.context import Context
-from rlcore.types.hook_parts import HookBringer
-from rlcore.types.optional import PartUser, offers
-from rlcore.types.optional_data import DataNamer
-from rlcore.types.optional_learning import Paced
+from rlcore.types.learning import Estimator, PacedOptimizer
+from rlcore.types.optional import offers
+from rlcore.types.part import Part, with_defaults
 from rlcore.types.progress import Every
 
 # the kinds that may use parts of the model, as a critic
@@ -120,8 +119,9 @@ class Assembly:
             self._check_model_parts(built, provided)  # what it requires may follow from its config
         if kind == "model":
             self._model = str(provided)
-        if kind == "optimizer" and offers(config, Paced) and not offers(built, Paced):
-            built.every = config.every  # of a class that does not know the key, which every section of optimizers has
+        every = with_defaults(config, PacedOptimizer).every
+        if kind == "optimizer" and with_defaults(built, PacedOptimizer).every == 1 != every:
+            built.every = every  # of a class that does not know the key, which every section of optimizers has
         return built.to(self.context.device) if isinstance(built, torch.nn.Module) else built
 
     def part(self, section: Section, single: bool = False, **keys: Any) -> Any:
@@ -208,11 +208,11 @@ class Assembly:
         if leaf is None:
             return transform
         assert isinstance(spec.observation_space, Packed)
-        return OnLeaf(transform, spec.observation_space, leaf)
+        return cast(Transform, OnLeaf(transform, spec.observation_space, leaf))
 
     def _fitting_env(self, transform: Transform, name: str) -> Env:
         """Return one env as the transforms before `transform` leave it, or as all do where it is not among them."""
-        whole = next((other for other in self.context.transforms if _is(other, transform)), transform)
+        whole: Any = next((other for other in self.context.transforms if _is(other, transform)), transform)
         env = self._seen_before(whole, name)
         return LeafEnv(env, whole.leaf) if isinstance(whole, OnLeaf) else env
 
@@ -233,7 +233,7 @@ class Assembly:
             ConfigError: names the missing parts, whose they would be and who needs them.
         """
         built = self.context.model.parts()
-        missing = [part for part in requiring.requires if part not in built] if offers(requiring, PartUser) else []
+        missing = [part for part in with_defaults(requiring, Estimator).requires if part not in built]
         if missing:
             raise ConfigError(
                 f"{provided} requires the model parts {', '.join(missing)}, which {self._model} does not build; it "
@@ -321,14 +321,14 @@ class Assembly:
         )
 
 
-def _is(whole: Transform, transform: Transform) -> bool:
+def _is(whole: Any, transform: Transform) -> bool:
     """Return whether one of the transforms is the given one, or puts it on a leaf."""
     return whole is transform or (isinstance(whole, OnLeaf) and whole.transform is transform)
 
 
 def hooks_of(part: object) -> list[Any]:
     """Return the hooks that a loss or a buffer brings; none of one that brings none, or that is not built."""
-    return list(part.hooks) if offers(part, HookBringer) else []
+    return list(with_defaults(part, Part).hooks)
 
 
 def _check_torch(provided: Provided, learning: bool) -> None:
@@ -355,8 +355,5 @@ def _check_torch(provided: Provided, learning: bool) -> None:
 def _data_files(parts: Mapping[str, Any]) -> dict[str, str]:
     """Return the checksums of the files that parts learn from, by path."""
     return {
-        file: checksum
-        for part in parts.values()
-        if offers(part, DataNamer)
-        for file, checksum in part.data_files().items()
+        file: checksum for part in parts.values() for file, checksum in with_defaults(part, Part).data_files().items()
     }

@@ -31,8 +31,8 @@ from rlcore.training.parts import TrainerParts
 from rlcore.training.saver import FAULTS
 from rlcore.training.schedule import SaveSchedule
 from rlcore.types.context import Context
-from rlcore.types.hook_parts import OfRanks
-from rlcore.types.optional import offers
+from rlcore.types.hook_parts import Hook as HookPart
+from rlcore.types.part import with_defaults
 from rlcore.types.progress import Every
 
 
@@ -233,7 +233,7 @@ def _retention(settings: CheckpointConfig) -> tuple[Retention, ...]:
 
 
 def _of_first_rank(hook: Any) -> bool:
-    return offers(hook, OfRanks) and hook.ranks == "first"
+    return with_defaults(hook, HookPart).ranks == "first"
 
 
 def _checked(hook: Hook) -> Hook:

@@ -15,7 +15,7 @@ from rlcore.policies.shares import check_one_policy
 from rlcore.run.assembly import Assembly, hooks_of
 from rlcore.training.checks import check_entries, check_memory, check_paces, warn_of_no_updates, writers_of
 from rlcore.types.context import Context
-from rlcore.types.optional import Schedulable, offers
+from rlcore.types.part import Part, with_defaults
 from rlcore.types.progress import Progress
 
 # the kinds without which a part of a kind cannot be built
@@ -148,8 +148,8 @@ class PolicyBuilder(SectionBuilder):
         end = Progress(1, frames=1)
         for scheduler in self.context.schedulers:
             kind, _, number = scheduler.target.partition(".")
-            declares = offers(self.context.built.get(kind), Schedulable)
-            section = self._config.one(kind) if declares else None
+            numbers = with_defaults(self.context.built.get(kind), Part).schedulable
+            section = self._config.one(kind) if numbers is not None else None
             values = {} if section is None else section.config.model_dump()
             given = None if section is None else values.get(number)
             if section is None or given is None or not (value := scheduler.value(given, end)):

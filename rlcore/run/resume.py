@@ -28,7 +28,7 @@ from rlcore.state.memory import PIECE_BYTES, bytes_of, in_shared_file, is_plain
 from rlcore.state.ranks import of_each_rank, states_of_rank
 from rlcore.state.restoring import Restored
 from rlcore.state.snapshot import Snapshot
-from rlcore.types import InPlaceCheckpointer, Stateful
+from rlcore.types import Checkpointer, Stateful, defines
 from rlcore.types.optional import offers
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
         for writer in run.trainer.metrics.writers:
             writer.begin_anew()
         return []
-    in_place = _tensors_in_files(run) if isinstance(run.backend.checkpointer, InPlaceCheckpointer) else {}
+    in_place = _tensors_in_files(run) if defines(run.backend.checkpointer, Checkpointer.load_into) else {}
     entry, states = parts.store.load_newest(in_place)
     states = states_of_rank(states, 0)
     watching = hooks_among(parts.provenance.observers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rlcore.config.problems import BuildProblems
@@ -17,8 +18,8 @@ from rlcore.policies.points import JointHooks
 from rlcore.policies.shares import assigned, check_transforms
 from rlcore.run.assembly import Assembly
 from rlcore.run.policy import PolicyBuilder
-from rlcore.types import BackgroundCollector, Key
-from rlcore.types.optional import BatchSized, EntryWriter, offers
+from rlcore.types import Collector, Key
+from rlcore.types.part import Part, defines, with_defaults
 
 
 class JointParts:
@@ -57,7 +58,7 @@ class JointParts:
             ConfigError: the collector fills a buffer itself.
         """
         collector, num_envs = self._context.collector, self._context.env_spec.num_envs
-        if isinstance(collector, BackgroundCollector):
+        if defines(collector, Collector.steps_written):
             raise ConfigError(
                 f"[collector] {type(collector).__name__} fills a buffer itself, and does not know several policies "
                 '([model.NAME]): set use = "local"'
@@ -113,7 +114,6 @@ class _ShareOfCollector:
     """What a buffer or an estimator of one policy may know of the collector of all."""
 
     def __init__(self, collector: Any, own_envs: int, num_envs: int) -> None:
-        if offers(collector, BatchSized):
-            self.batch_steps = collector.batch_steps * own_envs // num_envs
-        if offers(collector, EntryWriter):
-            self.writes: tuple[Key, ...] = tuple(collector.writes)
+        batch_steps = with_defaults(collector, Collector).batch_steps
+        self.batch_steps = None if batch_steps is None else batch_steps * own_envs // num_envs
+        self.writes: Sequence[Key] | None = with_defaults(collector, Part).writes

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rlcore.envs.rollout import PolicyLike, rollout
 from rlcore.envs.transformed import TransformedEnv
 from rlcore.errors import EnvError
-from rlcore.types import Env, EnvSpec, Step, Transform
+from rlcore.plugins.known import lend
+from rlcore.types import Env, EnvSpec, Policy, Step, Transform
 from rlcore.types.context import Context
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from rlcore.types import Array
 
 
-class ScriptEnv:
+class ScriptEnv(Env):
     """An env of the same keys as the training envs, seen through frozen copies of the transforms.
 
     It can be looked at, stepped and rolled out while the training envs stay where they are: it has envs of its own,
@@ -31,7 +32,7 @@ class ScriptEnv:
         self._rollouts = 0
 
     @property
-    def spec(self) -> EnvSpec:
+    def spec(self) -> EnvSpec:  # type: ignore[override]  # it changes with each transform that is built
         """Spaces and counts as the policy sees them."""
         return self._context.env_spec
 
@@ -53,7 +54,7 @@ class ScriptEnv:
     def rollout(
         self,
         max_steps: int,
-        policy: PolicyLike | None = None,
+        policy: Policy | Callable[[TensorDict], TensorDict] | None = None,
         *,
         break_when_any_done: bool = True,
         seed: int | None = None,
@@ -69,7 +70,7 @@ class ScriptEnv:
         if seed is None:
             seed = self._context.seed(f"rollout {self._rollouts}") % 2**31
             self._rollouts += 1
-        return rollout(
+        return lend("rlcore", "rollout")(
             self, max_steps, policy, break_when_any_done=break_when_any_done, seed=seed, device=self._context.device
         )
 

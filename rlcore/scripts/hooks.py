@@ -11,8 +11,10 @@ from rlcore.errors import ArgumentTypeError
 from rlcore.scripts.policies import OptimizerOfPolicy
 from rlcore.training.loop import Loop
 from rlcore.types.foreign import Stepping
-from rlcore.types.hook_parts import RegistersItself, TargetMover
-from rlcore.types.optional import WithTargetUpdater, offers
+from rlcore.types.hook_parts import HookObject
+from rlcore.types.loss import Loss
+from rlcore.types.optional import missing
+from rlcore.types.part import with_defaults
 
 
 class ArgumentHooks:
@@ -58,15 +60,14 @@ class ArgumentHooks:
             ArgumentTypeError: it has no method `step`.
         """
         trainer: Any = self._trainer
-        if stepper is not None and not offers(stepper, Stepping):
+        if stepper is not None and missing(stepper, Stepping):
             raise ArgumentTypeError(
                 f"optimization_stepper: a {type(stepper).__name__} has no method step(trainer, sub_batch)"
             )
         if self._stepper is not None:
             self._forget("optimization_stepper", self._stepper)
         self._stepper = stepper
-        if offers(stepper, RegistersItself):
-            stepper.register(trainer)
+        with_defaults(stepper, HookObject).register(trainer)
         trainer.learner.replace_step(None if stepper is None else lambda minibatch: stepper.step(trainer, minibatch))
 
     def use_targets(self, updater: Any, loss: Any) -> None:
@@ -81,7 +82,7 @@ class ArgumentHooks:
 
     def step_aside(self, operation: Any) -> None:
         """Move no targets where a script registers a hook for the same updater: they would move twice."""
-        updater = operation.target_params_updater if offers(operation, TargetMover) else None
+        updater = with_defaults(operation, HookObject).target_params_updater
         if self.targets is None or operation is self.targets or updater is not self.targets.target_params_updater:
             return
         self._forget("target_net_updater", self.targets)
@@ -120,4 +121,4 @@ def _module_name(policy: str) -> str:
 
 def updater_of(loss: Any) -> Any:
     """Return what moves the target networks of a loss; None for one without."""
-    return loss.target_updater if offers(loss, WithTargetUpdater) else None
+    return with_defaults(loss, Loss).target_updater

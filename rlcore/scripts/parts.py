@@ -24,9 +24,11 @@ from rlcore.state.sources import modules_of
 from rlcore.training.checks import check_entries, check_memory, check_some_envs, keepers_of, writers_of
 from rlcore.training.loop import Loop
 from rlcore.training.parts import TrainerParts
+from rlcore.types import Collector
 from rlcore.types.context import Context
 from rlcore.types.foreign import Collects, MakesMinibatches, WarmsUp, WithParamGroups
-from rlcore.types.optional import Seedable, offers
+from rlcore.types.optional import offers
+from rlcore.types.part import with_defaults
 
 if TYPE_CHECKING:
     from rlcore.types.trainer import Trainer
@@ -36,7 +38,7 @@ log = logging.getLogger(__name__)
 
 def seed_with(collector: Any, seed: int) -> None:
     """Seed a collector that takes a seed, and torch, NumPy and Python with the seed that follows from it."""
-    seed_all(collector.set_seed(seed) if offers(collector, Seedable) else seed)
+    seed_all(with_defaults(collector, Collector).set_seed(seed))
 
 
 def check_parts(parts: TrainerParts, context: Context) -> None:

@@ -11,8 +11,10 @@ from torch import Tensor, nn
 from rlcore.core_hooks.optimizer import OptimizerHook
 from rlcore.errors import ArgumentTypeError, ConfigError, did_you_mean
 from rlcore.learners.joint import rows_of
+from rlcore.types.learning import Learner
+from rlcore.types.loss import Loss
 from rlcore.types.mappings import is_mapping
-from rlcore.types.optional import Grouped, WithTargetUpdater, offers
+from rlcore.types.part import with_defaults
 from rlcore.types.trainer import ScriptTrainer
 
 
@@ -46,7 +48,7 @@ class LossOfPolicies(nn.Module):
                 raise ConfigError(f"loss_module[{name!r}]: a policy cannot be called so; take letters, digits and '_'")
             if isinstance(loss, nn.Module):
                 self.add_module(name, loss)
-        updaters = {name: loss.target_updater for name, loss in losses.items() if offers(loss, WithTargetUpdater)}
+        updaters = {name: with_defaults(loss, Loss).target_updater for name, loss in losses.items()}
         updaters = {name: updater for name, updater in updaters.items() if updater is not None}
         self.target_updater = _Updaters(updaters) if updaters else None
 
@@ -93,7 +95,8 @@ class OptimizerOfPolicy(OptimizerHook):
             ConfigError: it trains with other processes.
         """
         learner = trainer.learner
-        if offers(learner, Grouped) and learner.group is not None and learner.group.size > 1:
+        group = with_defaults(learner, Learner).group
+        if group is not None and group.size > 1:
             raise ConfigError(
                 "loss_module: a script trains several policies in one process; several processes train them from a "
                 "config with [model.NAME] and [ranks]"

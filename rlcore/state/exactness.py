@@ -14,7 +14,7 @@ import torch
 from rlcore.errors import StorageError
 from rlcore.plugins.known import same_owner
 from rlcore.state.sources import source_differences, without_sources
-from rlcore.types.optional import Inexact, Unrestored, offers
+from rlcore.types.part import Part, with_defaults
 
 
 def domain(device: torch.device, threads: int) -> dict[str, str]:
@@ -69,13 +69,13 @@ def outside(manifest: Mapping[str, Any], domain: Mapping[str, str], versions: Ma
 
 def inexact_parts(parts: Mapping[str, Any]) -> list[str]:
     """Ask every part that has a method `inexact()` why a resume would not be exact; it returns a reason or None."""
-    reasons = [part.inexact() for part in parts.values() if offers(part, Inexact)]
+    reasons = [with_defaults(part, Part).inexact() for part in parts.values()]
     return [reason for reason in reasons if reason]
 
 
 def unrestored_parts(parts: Mapping[str, Any]) -> list[str]:
     """Ask every part that has a method `unrestored()` what its last `load_state_dict` could not bring back."""
-    reasons = [part.unrestored() for part in parts.values() if offers(part, Unrestored)]
+    reasons = [with_defaults(part, Part).unrestored() for part in parts.values()]
     return [reason for reason in reasons if reason]
 
 

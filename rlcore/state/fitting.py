@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from rlcore.errors import StorageError
-from rlcore.types.hook_parts import WithOptimizer
-from rlcore.types.optional import offers
+from rlcore.types.hook_parts import HookObject
+from rlcore.types.part import with_defaults
 
 # entries of a group that are no hyperparameters
 _NOT_SET: Final = ("params", "param_names")
@@ -93,7 +93,8 @@ def _dtype(value: Any) -> str:
 
 def optimizer_of(part: Any) -> Any:
     """Return the optimizer of a hook that owns one, or else the part itself."""
-    return part.optimizer if offers(part, WithOptimizer) else part
+    optimizer = with_defaults(part, HookObject).optimizer
+    return part if optimizer is None else optimizer
 
 
 def check_state(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:

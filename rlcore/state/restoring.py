@@ -22,9 +22,10 @@ from rlcore.errors import (
     did_you_mean,
 )
 from rlcore.state.fitting import check, optimizer_of
-from rlcore.types import Stateful
-from rlcore.types.hook_parts import WithScheduler
-from rlcore.types.optional import EpisodeDropper, EpisodeKeeper, Inexact, Observer, offers
+from rlcore.types import Collector, Stateful
+from rlcore.types.hook_parts import HookObject
+from rlcore.types.optional import offers
+from rlcore.types.part import Part, with_defaults
 
 _LOGGER: Final = "logger."
 # checkpoints are ordered by the clocks: those of a run that counted again would stand behind those that it has
@@ -150,7 +151,7 @@ def _new_observers(components: Mapping[str, Any], states: Mapping[str, Any], unu
     return [
         name
         for name, component in components.items()
-        if (name.startswith(_LOGGER) or (offers(component, Observer) and component.observer))
+        if (name.startswith(_LOGGER) or with_defaults(component, Part).observer)
         and offers(component, Stateful)
         and (name not in states or name in unusable)
     ]
@@ -161,17 +162,16 @@ def _begins_episodes(collector: Any, state: Any, starting_over: Collection[str])
 
     It may have dropped them for what was so at the save alone, such as an episode too long to be recorded.
     """
-    if "collector" in starting_over or (offers(collector, Inexact) and collector.inexact() is not None):
+    if "collector" in starting_over or with_defaults(collector, Collector).inexact() is not None:
         return True
     dropped_before = state.get("dropped_episodes", 0) if isinstance(state, Mapping) else 0
-    return offers(collector, EpisodeDropper) and collector.dropped_episodes > dropped_before
+    return with_defaults(collector, Collector).dropped_episodes > dropped_before
 
 
 def forget_episodes(components: Mapping[str, Any]) -> None:
     """Let parts drop what they keep of running episodes."""
     for component in components.values():
-        if offers(component, EpisodeKeeper):
-            component.forget_episodes()
+        with_defaults(component, Part).forget_episodes()
 
 
 def check_names(
@@ -290,5 +290,5 @@ def _optimizer(component: Any) -> torch.optim.Optimizer | None:
 
 def _scheduled(component: Any) -> Any:
     """Return the optimizer whose numbers a scheduler of torch sets: the component itself, or that of a hook."""
-    scheduler = component.scheduler if offers(component, WithScheduler) else component
+    scheduler = with_defaults(component, HookObject).scheduler or component
     return scheduler.optimizer if isinstance(scheduler, torch.optim.lr_scheduler.LRScheduler) else None

@@ -17,7 +17,8 @@ from typing import Any, Final
 
 import xxhash
 
-from rlcore.types.optional import ModuleNamer, offers
+from rlcore.types import Env
+from rlcore.types.part import with_defaults
 
 PREFIX: Final = "source of "
 _CORE: Final = "rlcore"
@@ -74,8 +75,7 @@ def modules_of(part: Any) -> Iterator[str]:
     It names them by a method `modules()`. Other things that have one, as those of torch do, return no names.
     """
     yield type(part).__module__
-    if offers(part, ModuleNamer):
-        yield from (name for name in part.modules() if isinstance(name, str))
+    yield from (name for name in with_defaults(part, Env).modules() if isinstance(name, str))
 
 
 def _reached(roots: Iterable[str], owners: Mapping[str, str]) -> Iterator[str]:

@@ -6,8 +6,9 @@ from typing import Any
 
 from rlcore.training.overrides import speaks_for
 from rlcore.training.parts import TrainerParts
-from rlcore.types.collected import ColumnCollector, takes_columns
-from rlcore.types.optional import offers
+from rlcore.types import Collector
+from rlcore.types.collected import takes_columns
+from rlcore.types.part import defines
 
 
 class BatchForm:
@@ -36,9 +37,10 @@ class BatchForm:
         collector, buffer = parts.collector, parts.buffer
         if collector is not self._asked[0] or buffer is not self._asked[1]:
             self._asked = collector, buffer
-            gives_columns = offers(collector, ColumnCollector) and speaks_for(collector, "collect_columns", "collect")
+            has_columns = defines(collector, Collector.collect_columns)
+            gives_columns = has_columns and speaks_for(collector, "collect_columns", "collect")
             self._fits = not self._own_steps and gives_columns and takes_columns(buffer)
         needed = parts.transforms or parts.estimator is not None or parts.hooks.need_tensordicts
         if not self._fits or needed or "collect" in vars(collector):  # a script may have put its own there
             return collector.collect()
-        return collector.collect_columns()  # type: ignore[attr-defined]  # it was asked
+        return collector.collect_columns()

@@ -12,8 +12,9 @@ from rlcore.plugins.adapters import adapted
 from rlcore.state.exactness import unrestored_parts
 from rlcore.state.restoring import Restored, restore
 from rlcore.training.parts import TrainerParts
-from rlcore.types import Stateful
-from rlcore.types.optional import Follower, Observer, Saveable, offers
+from rlcore.types import Learner, Stateful
+from rlcore.types.optional import offers
+from rlcore.types.part import Part, defines, with_defaults
 
 log = logging.getLogger(__name__)
 
@@ -85,8 +86,8 @@ class Carried:
         }
         present = {name: state for name, state in states.items() if name not in self.waiting}
         report = restore(parts.stateful, present, notes, moved=parts.heart.beat, **options)
-        if offers(parts.learner, Follower) and any(map(_learner_starts_over, report)):
-            parts.learner.follow()  # one that was restored has followed already
+        if any(map(_learner_starts_over, report)):
+            with_defaults(parts.learner, Learner).follow()  # one that was restored has followed already
         reasons = unrestored_parts(parts.stateful)
         for reason in reasons:
             log.warning("exact = false: %s", reason)
@@ -112,14 +113,14 @@ def in_order(stateful: dict[str, Any]) -> dict[str, Any]:
 
 def observers(stateful: dict[str, Any]) -> tuple[str, ...]:
     """Return the names of the parts that watch a run and do not change it."""
-    return tuple(name for name, part in stateful.items() if offers(part, Observer) and part.observer)
+    return tuple(name for name, part in stateful.items() if with_defaults(part, Part).observer)
 
 
 def states_of(stateful: Mapping[str, Any]) -> dict[str, Any]:
     """Return the state of each part that has one; an error of a part names it."""
     states = {}
     for name, part in stateful.items():
-        if offers(part, Saveable):  # parts without one are listed too, since they may make a resume inexact
+        if defines(part, Stateful.state_dict):  # parts without one are listed too, since they may make a resume inexact
             kind = HookError if name.startswith("hook.") else RlcoreError
             with named(f"{name.replace('.', ' ')} in its state_dict", kind):
                 states[name] = part.state_dict()

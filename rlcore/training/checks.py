@@ -15,11 +15,12 @@ from typing import Any, Final
 from rlcore.errors import ConfigError
 from rlcore.hooks.points import LoopHooks
 from rlcore.training.overrides import speaks_for
-from rlcore.types import BackgroundCollector, Key, has_memory
+from rlcore.types import Buffer, Collector, Key, has_memory
 from rlcore.types.context import Context
-from rlcore.types.optional import BatchSized, EntryReader, EntryWriter, EpisodeKeeper, WithPolicy, offers
-from rlcore.types.optional_data import SelfFilled
-from rlcore.types.optional_learning import EnvCounter, MemoryTaker, Paced, SomeEnvsTaker, UpdateCounter
+from rlcore.types.learning import PacedOptimizer
+from rlcore.types.loss import Loss
+from rlcore.types.models import policy_of
+from rlcore.types.part import Part, defines, with_defaults
 from rlcore.types.progress import ENDLESS, Every
 from rlcore.types.records import COLLECTED, ESTIMATED
 
@@ -37,12 +38,12 @@ _MEMORY_ADVICE: Final = {
 
 def reads_of(part: Any) -> tuple[Key, ...] | None:
     """Return the entries that a part, or its class, says it reads; None where it says nothing."""
-    return _keys(part.reads) if offers(part, EntryReader) else None
+    return _keys(with_defaults(part, Loss).reads)
 
 
 def writes_of(part: Any) -> tuple[Key, ...] | None:
     """Return the entries that a part, or its class, says it writes; None where it says nothing."""
-    return _keys(part.writes) if offers(part, EntryWriter) else None
+    return _keys(with_defaults(part, Part).writes)
 
 
 def _keys(entries: Any) -> tuple[Key, ...] | None:
@@ -87,7 +88,7 @@ def _unwritten(loss: str, missing: Iterable[Key]) -> str:
 def writers_of(parts: Mapping[str, Any], collector: Any, buffer: Any, hooks: LoopHooks) -> list[Any]:
     """Return who may put entries into the batches of a run, besides the estimator."""
     model = parts.get("model")
-    policy = model.policy if offers(model, WithPolicy) else None
+    policy = policy_of(model)
     points = [hook for point in WRITING_POINTS for hook in hooks.implementations(point)]
     return [policy, *parts.get("transforms", []), collector, buffer, *(point.hook.instance for point in points)]
 
@@ -122,7 +123,7 @@ def check_memory(model: Any, parts: Mapping[str, Any]) -> None:
     if not has_memory(model):
         return
     for section, part in parts.items():
-        if part is not None and not (offers(part, MemoryTaker) and part.takes_memory):
+        if part is not None and not with_defaults(part, Part).takes_memory:
             raise ConfigError(
                 f"[{section}] {type(part).__name__} does not know policies with a state, as [model] "
                 f"{type(model).__name__} has one: {_MEMORY_ADVICE[section]}"
@@ -146,14 +147,14 @@ def check_some_envs(collector: Any, num_envs: int, parts: Iterable[tuple[str, An
     Raises:
         ConfigError: says which, and what to do.
     """
-    if not offers(collector, EnvCounter) or collector.batch_envs == num_envs:
+    batch_envs = with_defaults(collector, Collector).batch_envs
+    if batch_envs in (None, num_envs):
         return
     for section, part in parts:
-        taken = offers(part, SomeEnvsTaker) and part.takes_some_envs
-        if offers(part, EpisodeKeeper) and not taken:
+        if defines(part, Part.forget_episodes) and not with_defaults(part, Part).takes_some_envs:
             raise ConfigError(
                 f"[{section}] {type(part).__name__} carries something of the running episodes from batch to batch, and "
-                f"batches of [collector] have {collector.batch_envs} of {num_envs} envs, not always the same; leave it "
+                f"batches of [collector] have {batch_envs} of {num_envs} envs, not always the same; leave it "
                 "out, or take batches of all envs (order = 'given' of the collector workers)"
             )
 
@@ -170,14 +171,15 @@ def check_paces(optimizers: Mapping[str, Any], context: Context) -> None:
     """
     updates: int | None = None
     for name, optimizer in optimizers.items():
-        if not offers(optimizer, Paced) or optimizer.every == 1:
+        every = with_defaults(optimizer, PacedOptimizer).every
+        if every == 1:
             continue
         updates = most_updates(context) if updates is None else updates
         if updates is None:
             return
-        if 0 < updates < optimizer.every:  # a run without any update is one that collects
+        if 0 < updates < every:  # a run without any update is one that collects
             raise ConfigError(
-                f"[optimizer] {name!r}: every = {optimizer.every} never comes round, as the run makes {updates} "
+                f"[optimizer] {name!r}: every = {every} never comes round, as the run makes {updates} "
                 "updates, so that it would take no step; lower it, or let the run be longer ([run] "
                 f"total_{context.progress.clock})"
             )
@@ -195,14 +197,14 @@ def check_source(buffer: Any, name: str, context: Context) -> None:
         ConfigError: says what waits, and what to do.
     """
     collector = context.built["collector"]
-    if not offers(collector, BatchSized) or collector.batch_steps:
+    if with_defaults(collector, Collector).batch_steps != 0:
         return
     if context.progress.clock == "frames":
         raise ConfigError(
             "[collector] use = 'none' collects no frames, so a run with [run] total_frames never ends; give "
             "total_updates instead, or another collector"
         )
-    if not (offers(buffer, SelfFilled) and buffer.has_data):
+    if not with_defaults(buffer, Buffer).has_data:
         raise ConfigError(
             f"[buffer] {name} waits for batches, and nothing is collected: a run with [run] total_updates has no "
             "collector unless it has a section [collector]. Add one (use = 'local'), or take a buffer that has its data"
@@ -247,12 +249,16 @@ def most_updates(context: Context) -> int | None:
     if context.run.total_updates is not None:
         return context.run.total_updates
     horizon = context.run.total_frames
-    counts = offers(buffer, UpdateCounter) and speaks_for(buffer, "most_updates", "minibatches")
-    if not counts or not offers(collector, BatchSized) or isinstance(collector, BackgroundCollector):
+    batch_steps = with_defaults(collector, Collector).batch_steps
+    if batch_steps is None or defines(collector, Collector.steps_written):
+        return None
+    counts = speaks_for(buffer, "most_updates", "minibatches")
+    of_epoch = with_defaults(buffer, Buffer).most_updates(batch_steps) if counts else None
+    if of_epoch is None:
         return None
     if spec.reset_mode == "next_step" or horizon == ENDLESS:  # steps that only reset an env are no frames
         return None
-    frames = collector.batch_steps * spec.frame_skip * context.group.size
+    frames = batch_steps * spec.frame_skip * context.group.size
     without = max(0, -(-buffer.warmup_frames // frames) - 1)
     iterations = max(0, -(-horizon // frames) - without)
-    return int(iterations * buffer.num_epochs * buffer.most_updates(collector.batch_steps))
+    return int(iterations * buffer.num_epochs * of_epoch)

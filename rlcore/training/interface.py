@@ -39,6 +39,7 @@ from rlcore.types import (
 from rlcore.types.foreign import UpdatesPolicyWeights
 from rlcore.types.hook_parts import HookObject
 from rlcore.types.optional import offers
+from rlcore.types.part import defines
 from rlcore.types.progress import Progress
 
 if TYPE_CHECKING:
@@ -250,7 +251,7 @@ class TrainerInterface:
         self._operations.add(dest, op, kwargs)
         source = source_of(op)
         self._registered(source)
-        if offers(source, HookObject) and not any(source is hook for hook in self._attached):
+        if _is_hook_object(source) and not any(source is hook for hook in self._attached):
             self._attached.append(source)
             source.attach(self)
 
@@ -334,3 +335,8 @@ class TrainerInterface:
         """Note what the loop does now, for messages and for the watchdog."""
         self._phase = phase
         self.parts.heart.beats += 1
+
+
+def _is_hook_object(source: object) -> bool:
+    """Return whether an object registers itself and takes note of its trainer."""
+    return defines(source, HookObject.register) and defines(source, HookObject.attach)

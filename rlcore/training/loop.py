@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
 from rlcore.errors import EndOfData, EndOfEpoch, MissingStateError, RlcoreError, note
-from rlcore.loggers.metrics import Averages
+from rlcore.loggers.statistics import Averages
 from rlcore.process import forks
 from rlcore.process.signals import GraceExpired
 from rlcore.training.batch_form import BatchForm
@@ -17,9 +17,8 @@ from rlcore.training.checks import check_intervals
 from rlcore.training.interface import TrainerInterface
 from rlcore.training.lockstep import Collected
 from rlcore.training.parts import TrainerParts, close_parts
-from rlcore.types import BackgroundCollector, Episode
-from rlcore.types.optional import BatchSized, Follower, offers
-from rlcore.types.optional_learning import UpdateCounter
+from rlcore.types import Buffer, Collector, Episode, Learner
+from rlcore.types.part import with_defaults
 from rlcore.types.progress import ENDLESS, Every, Progress
 from rlcore.types.records import MASK
 
@@ -42,12 +41,12 @@ class Loop(TrainerInterface):
             parts.hooks.end_epochs_together(self._lockstep.vote)
         every = None if parts.evaluator is None else parts.evaluator.every
         self._evaluate_every = None if every is None else Every(every)
-        self._collects = not offers(parts.collector, BatchSized) or parts.collector.batch_steps > 0
+        self._collects = with_defaults(parts.collector, Collector).batch_steps != 0
         if not self._collects:
             check_intervals(self._intervals())
-            epochs = parts.buffer.num_epochs
-            if offers(parts.buffer, UpdateCounter):
-                parts.progress.updates_per_iteration = max(1, epochs * parts.buffer.most_updates(0))
+            of_epoch = with_defaults(parts.buffer, Buffer).most_updates(0)
+            if of_epoch is not None:
+                parts.progress.updates_per_iteration = max(1, parts.buffer.num_epochs * of_epoch)
         self._form = BatchForm(parts, own_steps=type(self).optim_steps is not self._optim_steps_here)
         self._ran_out = False
         self._closed = False
@@ -164,8 +163,8 @@ class Loop(TrainerInterface):
         self._enter("optimising")
         if parts.progress.frames >= parts.buffer.warmup_frames:
             self.optim_steps(batch)
-        elif offers(parts.learner, Follower):
-            parts.learner.follow()
+        else:
+            with_defaults(parts.learner, Learner).follow()
         parts.progress.iterations += not parts.progress.unfinished
         hooks.post_steps(batch, self)
 
@@ -179,7 +178,6 @@ class Loop(TrainerInterface):
     def _steps_of(self, batch: TensorDict | None) -> int:
         """Return the valid steps that were collected; a collector in the background counts them itself."""
         if batch is None:
-            assert isinstance(self.parts.collector, BackgroundCollector)
             return self.parts.collector.steps_written() - self.parts.progress.frames // self.parts.frame_skip
         mask = batch.get(MASK, None)
         return batch.numel() if mask is None else int(mask.sum())

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from rlcore.training.parts import TrainerParts
 from rlcore.training.saver import Saver
-from rlcore.types.optional import EpisodeDropper, UpdateSkipper, offers
-from rlcore.types.optional_learning import WorkerReplacer
+from rlcore.types import Collector
+from rlcore.types.learning import Learner
+from rlcore.types.part import with_defaults
 
 
 def lost(parts: TrainerParts, saver: Saver | None) -> dict[str, int]:
     """Return how much a run lost, by cause; causes without a loss are left out."""
     collector, learner, metrics = parts.collector, parts.learner, parts.metrics
     counts = {
-        "episodes dropped": collector.dropped_episodes if offers(collector, EpisodeDropper) else 0,
-        "workers replaced": collector.replaced_workers if offers(collector, WorkerReplacer) else 0,
-        "updates skipped as not finite": learner.skipped_updates if offers(learner, UpdateSkipper) else 0,
+        "episodes dropped": with_defaults(collector, Collector).dropped_episodes,
+        "workers replaced": with_defaults(collector, Collector).replaced_workers,
+        "updates skipped as not finite": with_defaults(learner, Learner).skipped_updates,
         "checkpoints not written": saver.failed if saver is not None else 0,
         "metrics that were not finite": metrics.not_finite,
         "metrics left out beyond the most names": metrics.left_out,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from rlcore.loggers.metrics import Last
 from rlcore.training.parts import TrainerParts
-from rlcore.types import Episode
-from rlcore.types.optional import Measured, Waiting, offers
+from rlcore.types import Collector, Episode, Group
+from rlcore.types.part import with_defaults
 
 
 class MetricRows:
@@ -34,8 +34,7 @@ class MetricRows:
     def add_collected(self, episodes: Sequence[Episode]) -> None:
         """Take in the figures of the collector, and the episodes that ended in its batch."""
         metrics, collector = self._parts.metrics, self._parts.collector
-        if offers(collector, Measured):
-            metrics.add(collector.metrics(), "collector/")
+        metrics.add(with_defaults(collector, Collector).metrics(), "collector/")
         metrics.extend("episode/return", [episode.return_ for episode in episodes])
         metrics.extend("episode/length", [episode.length for episode in episodes])
         agents = self._parts.policies
@@ -61,14 +60,15 @@ class MetricRows:
 
     def _add_waiting(self) -> None:
         """Say how long each rank waited for others since the last row, and which waited least: the slowest."""
-        group, waiting = self._parts.group, self._parts.group
-        if not offers(waiting, Waiting):
+        group = self._parts.group
+        waited = with_defaults(group, Group).waited
+        if waited is None:
             return
-        own, self._waited_before = waiting.waited - self._waited_before, waiting.waited
+        own, self._waited_before = waited - self._waited_before, waited
         every = [microseconds / 1e6 for (microseconds,) in group.share((int(1e6 * own),))]
         if not group.rank:
-            waited = {f"waited/rank-{rank}": seconds for rank, seconds in enumerate(every)}
-            self._parts.metrics.add({**waited, "slowest_rank": Last(every.index(min(every)))}, "time/")
+            of_ranks = {f"waited/rank-{rank}": seconds for rank, seconds in enumerate(every)}
+            self._parts.metrics.add({**of_ranks, "slowest_rank": Last(every.index(min(every)))}, "time/")
 
     def _add_speed(self) -> None:
         progress = self._parts.progress

@@ -19,7 +19,7 @@ from rlcore.training.schedule import SaveSchedule
 from rlcore.types import Buffer, Collector, Estimator, Evaluator, Learner, RunInfo, Transform
 from rlcore.types.group import Alone, Group
 from rlcore.types.heart import Heart
-from rlcore.types.optional import Closable, offers
+from rlcore.types.part import Part, with_defaults
 from rlcore.types.progress import Progress
 
 log = logging.getLogger(__name__)
@@ -86,8 +86,7 @@ def close_parts(parts: TrainerParts, saver: Saver | None) -> None:
     for name, part in {**closing, "learner": parts.learner}.items():
         parts.heart.beats += 1
         try:
-            if part is not None and offers(part, Closable):
-                part.close()
+            with_defaults(part, Part).close()
         except FROM_OUTSIDE:
             raise
         except BaseException:  # an exit too: the run has ended as it has

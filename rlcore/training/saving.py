@@ -19,7 +19,7 @@ from rlcore.state.ranks import gathered
 from rlcore.state.snapshot import Snapshot
 from rlcore.training.lockstep import Lockstep
 from rlcore.training.parts import TrainerParts
-from rlcore.types.optional import EpisodeKeeper, offers
+from rlcore.types.part import Part, defines
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -167,7 +167,7 @@ class Saving:
         """Return the state of the run, which of several ranks the first one has."""
         if not self._lockstep.together:
             return self._take()
-        keepers = {name for name, part in self._parts.stateful.items() if offers(part, EpisodeKeeper)}
+        keepers = {name for name, part in self._parts.stateful.items() if defines(part, Part.forget_episodes)}
         return gathered(self._parts.group, self._take(), keepers)
 
     def _first_says(self, flag: bool) -> bool:

@@ -37,24 +37,23 @@ from rlcore.lazy import lazy
 if TYPE_CHECKING:
     from rlcore.types.collected import CollectedBatch as CollectedBatch
     from rlcore.types.context import Context as Context
-    from rlcore.types.data import BackgroundCollector as BackgroundCollector
     from rlcore.types.data import Buffer as Buffer
     from rlcore.types.data import Collector as Collector
     from rlcore.types.data import Evaluator as Evaluator
-    from rlcore.types.envs import ActionTransform as ActionTransform
     from rlcore.types.envs import Env as Env
     from rlcore.types.envs import InfoListener as InfoListener
-    from rlcore.types.envs import InfoTeller as InfoTeller
-    from rlcore.types.envs import RenderableEnv as RenderableEnv
     from rlcore.types.envs import Transform as Transform
     from rlcore.types.group import Alone as Alone
     from rlcore.types.group import Group as Group
     from rlcore.types.heart import Heart as Heart
+    from rlcore.types.hook_parts import Hook as Hook
+    from rlcore.types.hook_parts import HookObject as HookObject
     from rlcore.types.launcher import Launcher as Launcher
     from rlcore.types.learning import Estimator as Estimator
     from rlcore.types.learning import Learner as Learner
-    from rlcore.types.learning import Loss as Loss
+    from rlcore.types.learning import PacedOptimizer as PacedOptimizer
     from rlcore.types.learning import Scheduler as Scheduler
+    from rlcore.types.loss import Loss as Loss
     from rlcore.types.mappings import FoundEntries as FoundEntries
     from rlcore.types.mappings import Rows as Rows
     from rlcore.types.models import Distribution as Distribution
@@ -62,12 +61,15 @@ if TYPE_CHECKING:
     from rlcore.types.models import Policy as Policy
     from rlcore.types.models import StatefulPolicy as StatefulPolicy
     from rlcore.types.models import has_memory as has_memory
+    from rlcore.types.models import policy_of as policy_of
     from rlcore.types.optional import missing as missing
     from rlcore.types.optional import offers as offers
     from rlcore.types.outputs import Checkpointer as Checkpointer
-    from rlcore.types.outputs import InPlaceCheckpointer as InPlaceCheckpointer
     from rlcore.types.outputs import Logger as Logger
     from rlcore.types.outputs import Stateful as Stateful
+    from rlcore.types.part import Part as Part
+    from rlcore.types.part import defines as defines
+    from rlcore.types.part import with_defaults as with_defaults
     from rlcore.types.progress import ENDLESS as ENDLESS
     from rlcore.types.progress import Clock as Clock
     from rlcore.types.progress import Every as Every
@@ -98,16 +100,19 @@ __all__, __getattr__, __dir__ = lazy(
     {
         "rlcore.types.collected": "CollectedBatch",
         "rlcore.types.context": "Context",
-        "rlcore.types.data": "BackgroundCollector Buffer Collector Evaluator",
-        "rlcore.types.envs": "ActionTransform Env InfoListener InfoTeller RenderableEnv Transform",
+        "rlcore.types.data": "Buffer Collector Evaluator",
+        "rlcore.types.envs": "Env InfoListener Transform",
         "rlcore.types.group": "Alone Group",
         "rlcore.types.heart": "Heart",
+        "rlcore.types.hook_parts": "Hook HookObject",
         "rlcore.types.launcher": "Launcher",
-        "rlcore.types.learning": "Estimator Learner Loss Scheduler",
+        "rlcore.types.learning": "Estimator Learner PacedOptimizer Scheduler",
+        "rlcore.types.loss": "Loss",
         "rlcore.types.mappings": "FoundEntries Rows",
-        "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory",
+        "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory policy_of",
         "rlcore.types.optional": "missing offers",
-        "rlcore.types.outputs": "Checkpointer InPlaceCheckpointer Logger Stateful",
+        "rlcore.types.outputs": "Checkpointer Logger Stateful",
+        "rlcore.types.part": "Part defines with_defaults",
         "rlcore.types.progress": "Clock ENDLESS Every Progress unit_of",
         "rlcore.types.records": (
             "FIRST MASK NEXT_POLICY_STATE POLICY_STATE AgentSpec EnvSpec Episode EvaluationResult Key RunInfo State "

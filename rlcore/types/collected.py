@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from rlcore.types.optional import offers
+from rlcore.types.part import Part, with_defaults
 from rlcore.types.records import MASK
 
 if TYPE_CHECKING:
@@ -102,35 +102,6 @@ class CollectedBatch:
         return TensorDict(entries, batch_size=size)
 
 
-class ColumnCollector(Protocol):
-    """A collector that can give its batches as their tensors.
-
-    It is called in place of `collect` where nobody in the run needs a TensorDict. A class that overrides `collect`
-    alone has that called.
-
-    Called in `rlcore/training/batch_form.py`:
-
-        return collector.collect_columns()
-    """
-
-    def collect_columns(self) -> CollectedBatch:
-        """Return the next batch, as `collect` would."""
-        ...
-
-
-class ColumnTaker(Protocol):
-    """A buffer or hook whose batches may be a `CollectedBatch`, wherever its interface says TensorDict.
-
-    A run has one form of batches: where a hook that reads them, a transform, an estimator or a buffer is no such taker,
-    it is TensorDicts. So a taker takes both.
-
-    Attributes:
-        takes_columns: True.
-    """
-
-    takes_columns: bool
-
-
 def takes_columns(part: object) -> bool:
     """Return whether the batches of a part may be their tensors."""
-    return offers(part, ColumnTaker) and part.takes_columns
+    return with_defaults(part, Part).takes_columns

@@ -15,7 +15,8 @@ from rlcore.types.data import Buffer, Collector, Evaluator
 from rlcore.types.envs import Env, Transform
 from rlcore.types.group import Alone, Group
 from rlcore.types.heart import Heart
-from rlcore.types.learning import Estimator, Learner, Loss
+from rlcore.types.learning import Estimator, Learner
+from rlcore.types.loss import Loss
 from rlcore.types.models import Model
 from rlcore.types.progress import Progress
 from rlcore.types.records import EnvSpec, RunInfo

@@ -1,15 +1,19 @@
-"""The interfaces of envs and of what changes what they show: vector envs, envs that can be rendered, transforms."""
+"""What vector envs and transforms are, and what they may have."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from rlcore.types.part import Part
 
 if TYPE_CHECKING:
     import gymnasium
+    import torch
     from tensordict import TensorDict
 
+    from rlcore.types.exports import ModuleWithMemory
     from rlcore.types.records import Array, BoolArray, EnvSpec, Step
 
 
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
 InfoListener: TypeAlias = Callable[[int, Mapping[str, Any], bool], None]
 
 
-class Env(Protocol):
+class Env(Part, ABC):
     """A vector of environments that step together, arrays in and arrays out.
 
     The config of an env has a key `num_envs`: evaluations and the fitting of transforms build more of the same env,
@@ -27,22 +31,28 @@ class Env(Protocol):
 
     What an env raises, an exit too, ends the run as an `EnvError` that names the env and the step.
 
+    An env that can show itself has a key `render_mode` in its config, None by default, a method `render`, and the
+    attribute `render_fps`.
+
+    Attributes:
+        spec: spaces, counts and how the envs are reset; the same for the whole life of the env.
+        render_fps: steps per second at which the pictures of all steps show real time.
+
     Called in `rlcore/collectors/stepping.py`:
 
         observation = self._check.observation(self.env.reset(seed=seed + self._first_env))
         ...
-        step_envs = env_step(self.env, self._transforms)
+        step_envs = through_actions(self.env.step, self._transforms)
         ...
         for time, observation in enumerate(rows):
             ...
             step = step_envs(acted)
     """
 
-    @property
-    def spec(self) -> EnvSpec:
-        """Spaces, counts and how the envs are reset; the same for the whole life of the env."""
-        ...
+    spec: EnvSpec
+    render_fps: float = 0.0
 
+    @abstractmethod
     def reset(self, seed: int | None = None) -> Array:
         """Begin an episode in every env.
 
@@ -57,8 +67,8 @@ class Env(Protocol):
             The observations `[env, *shape]`, dtype and bounds those of `spec.observation_space`. The array stays the
             env's: it may write the next observations into it.
         """
-        ...
 
+    @abstractmethod
     def step(self, action: Array) -> Step:
         """Step every env, and begin the next episode where one ended, as `spec.reset_mode` says.
 
@@ -72,22 +82,6 @@ class Env(Protocol):
             What happened, see `Step`. The arrays stay the env's, and the next call may overwrite them. The `infos` of
             ended episodes are handed to hooks, and must not change after the call.
         """
-        ...
-
-    def close(self) -> None:
-        """Release what the envs hold. Called at the end of the run, also after an error, and perhaps twice."""
-        ...
-
-
-@runtime_checkable
-class RenderableEnv(Env, Protocol):
-    """An env that can show itself; its config has a key `render_mode`, None by default.
-
-    Attributes:
-        render_fps: steps per second at which the pictures of all steps show real time.
-    """
-
-    render_fps: float
 
     def render(self, indices: Sequence[int] | None = None) -> Array:
         """Return pictures of the envs as they stand. Changes nothing that a later step shows.
@@ -105,11 +99,7 @@ class RenderableEnv(Env, Protocol):
         Raises:
             EnvError: it was made without a `render_mode`, or there is nothing to render with; says what to install.
         """
-        ...
-
-
-class InfoTeller(Protocol):
-    """An env that hands over the infos of every step to whoever asks; others have those of the ends of episodes."""
+        raise NotImplementedError(f"{type(self).__name__} has no method render")
 
     def tell_infos(self, listener: InfoListener) -> None:
         """Hand over the infos of every reset and step from now on; called at most once, before the first reset.
@@ -120,10 +110,17 @@ class InfoTeller(Protocol):
                 begins the next one, it is called for both. It copies what it keeps, as the env may write the next
                 infos into the same arrays. What it raises ends the run. Loading a state tells of nothing.
         """
-        ...
+
+    def batch(self, batch: TensorDict) -> TensorDict:
+        """Return a batch `[env, time]` of steps of this env as it changes it, such as by its transforms."""
+        return batch
+
+    def modules(self) -> Iterator[str]:
+        """Yield the names of further modules in which its behaviour is written; a resume says which changed."""
+        return iter(())
 
 
-class Transform(Protocol):
+class Transform(Part, ABC):
     """Changes observations before the actor sees them, or batches after they were collected.
 
     `fit` and `observation_space` are called while the run is built, `step` and `final` for every step, in the process
@@ -131,6 +128,13 @@ class Transform(Protocol):
     process that trains. Evaluations use copies that `frozen` makes. No method changes the arrays that it is given.
 
     A transform may also have a state (`Stateful`), and say in `writes` what it puts into batches.
+
+    One that defines `action` changes actions too: the batch holds those of the policy, the env gets those of the
+    transform. Where several transforms do, an action passes them in the opposite order of observations.
+
+    Attributes:
+        takes_leaves: whether it may take observations of several arrays, rows of `rlcore.envs.Packed`, without naming a
+            leaf.
 
     Called in `rlcore/collectors/stepping.py`:
 
@@ -145,7 +149,15 @@ class Transform(Protocol):
 
         for transform in parts.transforms:
             batch = transform.batch(batch)
+
+    Called in `rlcore/envs/transformed.py`:
+
+        for change in changes:
+            action = change(action)
+        return step(action)
     """
+
+    takes_leaves: bool = False
 
     @abstractmethod
     def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
@@ -157,7 +169,6 @@ class Transform(Protocol):
         Returns:
             A space whose shape and dtype are those of what `step` and `final` return.
         """
-        ...
 
     def fit(self, env: Env) -> None:
         """Take initial statistics, for example from random frames; called once, before `step`.
@@ -166,7 +177,6 @@ class Transform(Protocol):
             env: one env, seen through the transforms before this one; used for nothing else afterwards. The caller
                 closes it.
         """
-        ...
 
     @abstractmethod
     def step(self, observation: Array, first: BoolArray) -> Array:
@@ -179,7 +189,6 @@ class Transform(Protocol):
         Returns:
             `[env, *shape]` of `observation_space`; the input, or an array that the next call may overwrite.
         """
-        ...
 
     @abstractmethod
     def final(self, observation: Array, env_index: int) -> Array:
@@ -192,7 +201,6 @@ class Transform(Protocol):
         Returns:
             `[*shape]` of `observation_space`.
         """
-        ...
 
     def batch(self, batch: TensorDict) -> TensorDict:
         """Return the transformed batch; called once per iteration, before the hooks' `batch_process`.
@@ -209,24 +217,10 @@ class Transform(Protocol):
     @abstractmethod
     def frozen(self) -> Transform:
         """Return a copy for evaluation that shares no state and does not learn from what it sees."""
-        ...
-
-
-class ActionTransform(Transform, Protocol):
-    """A transform that also changes actions. The batch holds those of the policy, the env gets those of the transform.
-
-    Where several transforms do, an action passes them in the opposite order of observations.
-
-    Called in `rlcore/envs/transformed.py`:
-
-        for change in changes:
-            action = change(action)
-        return step(action)
-    """
 
     def action_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
         """Return the space of the actions that the policy takes, from that of the actions that `action` returns."""
-        ...
+        return space
 
     def action(self, action: Array) -> Array:
         """Return what the env gets for the actions of the policy; called before every step.
@@ -237,4 +231,25 @@ class ActionTransform(Transform, Protocol):
         Returns:
             A new array `[env, *shape]` of the space that `action_space` was given.
         """
-        ...
+        return action
+
+    def read_reward(self, reward: Array) -> None:
+        """Take the rewards `[env]` of a step in, as the env gave them; before `final` and `step` of that step.
+
+        Not to be changed, and another step may overwrite them.
+        """
+
+    def observation_module(self) -> torch.nn.Module:
+        """Return a module for exported policies: from observations `[env, *shape]` to what `step` of a copy returns.
+
+        For a transform that keeps nothing of an episode.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no method observation_module")
+
+    def memory_module(self) -> ModuleWithMemory:
+        """Return the same module of a transform that keeps something of each episode."""
+        raise NotImplementedError(f"{type(self).__name__} has no method memory_module")
+
+    def action_module(self) -> torch.nn.Module:
+        """Return a module for exported policies: from actions `[env, *shape]` to what `action` returns."""
+        raise NotImplementedError(f"{type(self).__name__} has no method action_module")

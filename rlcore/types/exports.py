@@ -1,24 +1,20 @@
-"""What a transform may have besides, to be a part of an exported policy; asked as what stands in `optional.py`."""
+"""What a transform that remembers is within an exported policy."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
 
 
-class ObservationModule(Protocol):
-    """A transform of observations that can be a part of an exported policy; it keeps nothing of an episode."""
-
-    def observation_module(self) -> torch.nn.Module:
-        """Return a module that computes from observations `[env, *shape]` what `step` of a frozen copy returns."""
-        ...
-
-
 class ModuleWithMemory(Protocol):
-    """A `torch.nn.Module` that computes what a transform makes of observations, and keeps nothing between two calls."""
+    """A `torch.nn.Module` that computes what a transform makes of observations, and keeps nothing between two calls.
+
+    Called in `plugins/rlcore-plugin-agents/src/rlcore_plugin_agents/program.py`:
+
+        return [part.initial_state(num_envs) for part in parts]
+    """
 
     def initial_state(self, num_envs: int) -> Tensor:
         """Return a state to begin with, `[env, *state]`, of floats; it is not looked at where an episode begins."""
@@ -32,20 +28,4 @@ class ModuleWithMemory(Protocol):
             state: what the call before returned; where `first` is True, whatever stands there.
             first: `[env]`, bool: which observations are the first of an episode.
         """
-        ...
-
-
-class MemoryModule(Protocol):
-    """A transform of observations that keeps something of each episode, and can be a part of an exported policy."""
-
-    def memory_module(self) -> ModuleWithMemory:
-        """Return a module that computes from observations what `step` of a frozen copy returns."""
-        ...
-
-
-class ActionModule(Protocol):
-    """A transform of actions that can be a part of an exported policy."""
-
-    def action_module(self) -> torch.nn.Module:
-        """Return a module that computes from actions `[env, *shape]` what `action` returns."""
         ...

@@ -7,14 +7,15 @@ minibatches an epoch has, whether to stop, whether an epoch is over, how many fr
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Group(Protocol):
+class Group(ABC):
     """The processes, called ranks, that train one model.
 
     Every rank makes the same calls in the same order; each call returns when all ranks have made it. When one of them
@@ -25,12 +26,15 @@ class Group(Protocol):
         size: how many there are.
         generation: how often ranks were started for this run, this time included. The ranks of one never meet those of
             another.
+        waited: seconds that this rank waited for the others, over all calls; None where nobody measures it.
     """
 
     rank: int
     size: int
     generation: int
+    waited: float | None = None
 
+    @abstractmethod
     def sum_(self, flat: Tensor) -> None:
         """Replace a flat float32 tensor by its sum over the ranks, in place, with the same bits on every rank.
 
@@ -41,6 +45,7 @@ class Group(Protocol):
         """
         ...
 
+    @abstractmethod
     def share(self, numbers: Sequence[int]) -> Sequence[Sequence[int]]:
         """Return the numbers of every rank, by rank; every rank calls this with as many numbers of 64 bits.
 
@@ -49,6 +54,7 @@ class Group(Protocol):
         """
         ...
 
+    @abstractmethod
     def gather(self, tree: Any, tensors: Mapping[str, Tensor] | None = None) -> Sequence[tuple[Any, dict[str, Tensor]]]:
         """Return on rank 0 what every rank hands over, by rank, which may be of any kind and size; elsewhere nothing.
 
@@ -61,6 +67,7 @@ class Group(Protocol):
         """
         ...
 
+    @abstractmethod
     def barrier(self) -> None:
         """Return when every rank has called this.
 
@@ -69,12 +76,13 @@ class Group(Protocol):
         """
         ...
 
+    @abstractmethod
     def beat(self) -> None:
         """Say that this rank moves though it makes no call, so that the others wait longer; from any thread."""
         ...
 
 
-class Alone:
+class Alone(Group):
     """A group of one process."""
 
     rank = 0

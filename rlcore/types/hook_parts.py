@@ -1,94 +1,62 @@
-"""What a hook may have besides its points, asked for by `offers`; who brings hooks; and what metrics of hooks are."""
+"""What a hook may have besides its points, and what metrics of hooks are."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
+
+from rlcore.types.part import Part
 
 
-class WithOptimizer(Protocol):
-    """A hook that owns an optimizer: its state is that of the optimizer.
-
-    Attributes:
-        optimizer: of torch, or an object that steps.
-    """
-
-    optimizer: Any
-
-
-class WithScheduler(Protocol):
-    """A hook that owns a scheduler of torch.
+class Hook(Part):
+    """What a hook may have besides its points.
 
     Attributes:
-        scheduler: moves the numbers of an optimizer.
+        ranks: on which of several ranks it is called: `first` for rank 0 alone, as of one that shows or writes what is
+            the whole run's; `all` for every rank, with the batches of that rank.
+        internal: whether it belongs to the command that trains, and not to the run, so that figures of hooks leave it
+            out.
+        called_together: the hooks that it stands for at one point, in which their times are kept; None for itself.
     """
 
-    scheduler: Any
+    ranks: str = "all"
+    internal: bool = False
+    called_together: Sequence[Any] | None = None
 
 
-class RegistersItself(Protocol):
-    """A hook object of a script."""
+class HookObject(Hook):
+    """A hook object of a script; `rlcore.TrainerHookBase` is one.
+
+    Attributes:
+        optimizer: of torch, or an object that steps, of a hook that has the state of its optimizer.
+        scheduler: of torch, of a hook that moves the numbers of an optimizer.
+        target_params_updater: of a hook that moves target networks.
+    """
+
+    optimizer: Any = None
+    scheduler: Any = None
+    target_params_updater: Any = None
 
     def register(self, trainer: Any) -> object:
         """Register its methods with a trainer."""
-        ...
-
-
-class OfRanks(Protocol):
-    """A hook that says on which of several ranks it is called.
-
-    Attributes:
-        ranks: `"first"`: on rank 0 alone, as one that shows or writes what is the whole run's. A hook that says nothing
-            is called on every rank, with the batches of that rank.
-    """
-
-    ranks: str
-
-
-class HookObject(RegistersItself, Protocol):
-    """A hook object of a script that takes note of its trainer."""
+        return None
 
     def attach(self, trainer: Any) -> object:
-        """Take note of it; called once, when the first of its methods is registered."""
-        ...
-
-
-class DictSaver(Protocol):
-    """A hook object that has its state under another name."""
+        """Take note of its trainer; called once, when the first of its methods is registered."""
+        return None
 
     def save_dict(self) -> Mapping[str, Any]:
-        """Return the state."""
-        ...
+        """Return its state, by the name that this has in TorchRL."""
+        return {}
 
+    def check_losses(self) -> None:
+        """Look at the losses and gradients of the iteration, of an operation at `optimizer`.
 
-class TargetMover(Protocol):
-    """A hook object that moves target networks.
+        Called at the end of the iteration, as looking waits for the device.
 
-    Attributes:
-        target_params_updater: with which it does.
-    """
-
-    target_params_updater: Any
-
-
-class Internal(Protocol):
-    """A hook that may belong to the command that trains, and not to the run.
-
-    Attributes:
-        internal: whether it does, so that figures of hooks leave it out.
-    """
-
-    internal: bool
-
-
-class HookBringer(Protocol):
-    """A loss or a buffer with hooks of its own, which act after those of the config; first those of the loss.
-
-    Attributes:
-        hooks: objects with points of the loop, without a state between two iterations.
-    """
-
-    hooks: Sequence[Any]
+        Raises:
+            NumericalError: one was not finite.
+        """
 
 
 # what begins so is never the same twice, and so is no part of the state

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from rlcore.types.optional import WithPolicy, offers
+from rlcore.types.optional import offers
+from rlcore.types.part import with_defaults
 
 if TYPE_CHECKING:
     import torch
@@ -163,6 +164,29 @@ class Policy(Protocol):
         ...
 
 
+class Foretelling(Protocol):
+    """A policy that knows some actions before it sees an observation, such as random ones; they ask no network.
+
+    Its `describe` needs the actions alone.
+
+    Called in `rlcore/collectors/stepping.py`:
+
+        answer = policy.foretold(noise) if offers(policy, Foretelling) else None
+    """
+
+    def foretold(self, noise: Tensor) -> tuple[Tensor, Sequence[bool]] | None:
+        """Return the actions that follow from the noise of a batch; `act` would return the same.
+
+        Args:
+            noise: `[time, env, ...]`, from `draw`.
+
+        Returns:
+            Actions `[time, env, *action]`, in memory that nobody writes to later, and for each time whether those of
+            all envs are known; the other rows do not count. None where none is known.
+        """
+        ...
+
+
 class StatefulPolicy(Protocol):
     """A policy that remembers: a state per env goes from step to step, and begins again with each episode.
 
@@ -219,7 +243,7 @@ class Model(Protocol):
     Called in `rlcore/run/assembly.py`:
 
         built = self.context.model.parts()
-        missing = [part for part in requiring.requires if part not in built] if offers(requiring, PartUser) else []
+        missing = [part for part in with_defaults(requiring, Estimator).requires if part not in built]
     """
 
     policy: Policy
@@ -238,6 +262,17 @@ def part_of(model: Any, name: str) -> Any:
     return getattr(model, name)  # the names are the model's own
 
 
+class _Acts:
+    """A model with or without a policy."""
+
+    policy: Any = None
+
+
+def policy_of(model: object) -> Any:
+    """Return the policy of a model; None for a model with which nobody acts."""
+    return with_defaults(model, _Acts).policy
+
+
 def has_memory(model: object) -> bool:
     """Return whether the policy of a model has a state, and its parts are called `part(observation, state, first)`."""
-    return offers(model, WithPolicy) and offers(model.policy, StatefulPolicy)
+    return offers(policy_of(model), StatefulPolicy)

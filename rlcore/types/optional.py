@@ -1,21 +1,9 @@
-"""What a part may have besides its interface; the core asks `offers(part, Seedable)` and does without where not.
-
-A part inherits from none of these: the methods and attributes are all that counts.
-"""
+"""Whether a part offers an interface: all of its methods and attributes, however it comes by them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, TypeVar
-
-if TYPE_CHECKING:
-    import torch
-    from tensordict import TensorDict
-    from torch import Tensor
-
-    from rlcore.types.group import Group
-    from rlcore.types.records import Key
+from typing import Any, Final, TypeGuard, TypeVar
 
 Interface = TypeVar("Interface")
 _ABSENT: Final = object()
@@ -32,7 +20,7 @@ def offers(part: object, interface: type[Interface]) -> TypeGuard[Interface]:
 
     Args:
         part: any object, or a class.
-        interface: a protocol.
+        interface: a protocol, or the class of a kind of part.
     """
     return not missing(part, interface)
 
@@ -51,7 +39,15 @@ def _suits(part: object, value: object, method: bool) -> bool:
 
 @cache
 def members(interface: Any) -> tuple[str, ...]:
-    """Return the names of the methods and attributes of a protocol, with those that it inherits."""
+    """Return the names of what a part needs to have for an interface, with those that it inherits.
+
+    They are all that a protocol names; and of the class of a kind what is abstract or has no value there.
+    """
+    if not getattr(interface, "_is_protocol", False):
+        annotated = {name for base in interface.__mro__ for name in vars(base).get("__annotations__", ())}
+        return tuple(
+            sorted(interface.__abstractmethods__ | {name for name in annotated if not hasattr(interface, name)})
+        )
     own = [vars(base) for base in interface.__mro__ if base.__module__ not in ("builtins", "typing")]
     public = {name for space in own for name in space if not name.startswith("_")}
     # an attribute may be another library's own; in the class itself, such names are those that `typing` put there
@@ -60,283 +56,5 @@ def members(interface: Any) -> tuple[str, ...]:
 
 @cache
 def methods_of(interface: Any) -> frozenset[str]:
-    """Return the names of the methods of a protocol; its class has those alone, and only annotations of the rest."""
+    """Return the names of the methods among `members`; the class has those alone, and only annotations of the rest."""
     return frozenset(members(interface)).intersection(dir(interface))
-
-
-# what a resume asks
-
-
-class Saveable(Protocol):
-    """Any part with a state, whether or not it takes one back: `Stateful` does both."""
-
-    def state_dict(self) -> Any:
-        """Return it."""
-        ...
-
-
-class Inexact(Protocol):
-    """Any part with a state, and an env: one that may be unable to go on exactly where it stood."""
-
-    def inexact(self) -> str | None:
-        """Return why a resume would not go on exactly, to be shown to people; None where it would."""
-        ...
-
-
-class Unrestored(Protocol):
-    """Any part with a state, and an env: one whose `load_state_dict` may bring back less than was saved."""
-
-    def unrestored(self) -> str | None:
-        """Return what the last `load_state_dict` could not bring back, to be shown to people; None where nothing."""
-        ...
-
-
-class Observer(Protocol):
-    """A hook or logger that may only watch: without it, the run has the same bits.
-
-    Attributes:
-        observer: whether it only watches; best on the class, so that it is known before the part is built.
-    """
-
-    observer: bool
-
-
-class EpisodeKeeper(Protocol):
-    """A transform, buffer or hook that carries something of the running episodes from batch to batch."""
-
-    def forget_episodes(self) -> None:
-        """Drop it: the collector begins new episodes. Called after `load_state_dict`."""
-        ...
-
-
-class EpisodeDropper(Protocol):
-    """A collector that counts the running episodes with which it could not go on.
-
-    Attributes:
-        dropped_episodes: of all resumes of the run, and of workers that were replaced; a part of its state.
-    """
-
-    dropped_episodes: int
-
-
-class Follower(Protocol):
-    """A learner that moves numbers by the progress of the run."""
-
-    def follow(self) -> None:
-        """Set them to what they are at the progress of now.
-
-        Called when the learner starts over in a resumed run, and after each batch of the warm-up, which has no updates.
-        """
-        ...
-
-
-class ModuleNamer(Protocol):
-    """A part, most of all an env, whose behaviour is written in other modules than that of its class."""
-
-    def modules(self) -> Iterator[str]:
-        """Yield their names; a resume says which of them changed."""
-        ...
-
-
-# what is asked of a plugin
-
-
-class Provider(Protocol):
-    """A module, or another object, that is a plugin with components."""
-
-    def provide_components(self) -> Any:
-        """Return them."""
-        ...
-
-
-class Configured(Protocol):
-    """A class of components that brings the schema of its section.
-
-    Attributes:
-        Config: a model of pydantic.
-    """
-
-    Config: Any
-
-
-# what is asked while a run is built
-
-
-class Discounting(Protocol):
-    """A schema with a key `gamma` that does not always count; the discounts of a config have to agree.
-
-    Attributes:
-        discounts: whether it counts.
-    """
-
-    discounts: bool
-
-
-class EntryReader(Protocol):
-    """A loss that says what it needs of a minibatch.
-
-    Attributes:
-        reads: the entries without which it cannot be computed.
-    """
-
-    reads: Sequence[Key]
-
-
-class EntryWriter(Protocol):
-    """A policy, transform, collector, buffer, estimator or hook that says what it puts into batches.
-
-    Attributes:
-        writes: those entries; empty for none. A part that does not say may write anything.
-    """
-
-    writes: Sequence[Key]
-
-
-class NoiseSampler(Protocol):
-    """A loss in which something is random."""
-
-    def sample_noise(self, samples: int, generator: torch.Generator) -> Mapping[Key, Tensor]:
-        """Return entries that the learner adds to a minibatch of so many samples, on the device of the generator."""
-        ...
-
-
-class WithTargetUpdater(Protocol):
-    """A loss with target networks.
-
-    Attributes:
-        target_updater: moves them, by its `step()`; None where nothing has to.
-    """
-
-    target_updater: Any
-
-
-class Schedulable(Protocol):
-    """A loss, model or buffer with numbers that a `[[scheduler]]` may move, named as in `loss.clip_epsilon`.
-
-    Attributes:
-        schedulable: those numbers by name, at first as the config gave them. The part reads each from here whenever it
-            uses it. A schedule sets it when the run is built, and at the end of each iteration; a mapping that refuses
-            raises ConfigError. A loss that is compiled may find a 0-d tensor.
-    """
-
-    schedulable: MutableMapping[str, Any]
-
-
-class WithPolicy(Protocol):
-    """A model, whose policy acts in envs.
-
-    Attributes:
-        policy: acts with the weights of the model.
-    """
-
-    policy: Any
-
-
-class PartUser(Protocol):
-    """An estimator that uses parts of the model, as every loss does.
-
-    Attributes:
-        requires: their names, such as `critic`.
-    """
-
-    requires: Sequence[str]
-
-
-class BatchSized(Protocol):
-    """A collector whose batches all have one size.
-
-    Attributes:
-        batch_steps: steps in a batch, over all envs.
-    """
-
-    batch_steps: int
-
-
-class Seedable(Protocol):
-    """A collector that was made outside of a run, and takes its seed from it."""
-
-    def set_seed(self, seed: int) -> int:
-        """Seed everything random in it, and return the seed for what comes after it."""
-        ...
-
-
-class BatchChanger(Protocol):
-    """An env that changes batches of its own steps, as one seen through transforms does."""
-
-    def batch(self, batch: TensorDict) -> TensorDict:
-        """Return the changed batch `[env, time]`."""
-        ...
-
-
-# what is asked while a run trains
-
-
-class FiniteChecker(Protocol):
-    """An operation at `optimizer` that can tell whether its losses and gradients were finite."""
-
-    def check_finite(self) -> None:
-        """Look at those of the iteration; called at its end, as looking waits for the device.
-
-        Raises:
-            NumericalError: one was not finite.
-        """
-        ...
-
-
-class Grouped(Protocol):
-    """A learner that says with which processes it trains.
-
-    Attributes:
-        group: those processes.
-    """
-
-    group: Group
-
-
-class UpdateSkipper(Protocol):
-    """A learner that leaves out updates that are not finite.
-
-    Attributes:
-        skipped_updates: how many, over the whole run.
-    """
-
-    skipped_updates: int
-
-
-class Measured(Protocol):
-    """A collector with figures of its own."""
-
-    def metrics(self) -> Mapping[str, float]:
-        """Return figures of the last batch by name; logged with `collector/` before each name."""
-        ...
-
-
-class Waiting(Protocol):
-    """A group of several processes that measures how long this one waits for the others.
-
-    Attributes:
-        waited: seconds, over all calls.
-    """
-
-    waited: float
-
-
-class Closable(Protocol):
-    """Whatever holds something that must be released."""
-
-    def close(self) -> object:
-        """Release it. May be called twice."""
-        ...
-
-
-# what a log writer asks its logger
-
-
-class Sender(Protocol):
-    """A logger that sends to a server what lies on this machine's disk.
-
-    Attributes:
-        unsent: how many records wait there.
-    """
-
-    unsent: int

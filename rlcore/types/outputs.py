@@ -1,10 +1,13 @@
-"""The interfaces of what a run writes: loggers, checkpoint back ends, and whatever has a state."""
+"""The classes of what writes for a run, loggers and checkpoint back ends, and the interface of what has a state."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from rlcore.types.part import Part
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -12,7 +15,7 @@ if TYPE_CHECKING:
     from rlcore.types.records import Array, State
 
 
-class Logger(Protocol):
+class Logger(Part, ABC):
     """Writes metrics and media somewhere.
 
     It is built and called in a thread of its own, one call at a time, in the order of the run. The training loop waits
@@ -21,10 +24,12 @@ class Logger(Protocol):
     logger is tried again.
 
     `name` is a metric name such as `train/loss_critic`, `step` the number of environment frames. Arrays are NumPy's, on
-    the CPU, and the logger's own. Only `log_metrics` or `log_scalar` is required: what else a logger lacks comes from
-    `rlcore.loggers.base.LoggerBase`, from which it best derives, and does nothing there.
+    the CPU, and the logger's own. A logger best derives from `rlcore.loggers.Logger`, which derives from this class: it
+    needs `log_metrics` or `log_scalar` there, and what it cannot show is left out, and said once.
 
-    A logger may also have `unsent`, how many records wait on disk for a server.
+    Attributes:
+        differences: how much `load_state_dict` found to be other than the state says.
+        unsent: how many records wait on this machine's disk for a server; None for a logger without a server.
 
     Called in `rlcore/loggers/writer.py`:
 
@@ -35,10 +40,10 @@ class Logger(Protocol):
         self._hand_over(lambda: self.logger.log_hparams(config))
     """
 
-    def log_scalar(self, name: str, value: float, step: int) -> None:
-        """Write one scalar; it may be NaN or infinite."""
-        ...
+    differences: int = 0
+    unsent: int | None = None
 
+    @abstractmethod
     def log_metrics(self, metrics: Mapping[str, float], step: int) -> object:
         """Write scalars of one step together; called at each write, with steps that grow.
 
@@ -50,13 +55,15 @@ class Logger(Protocol):
         """
         ...
 
+    def log_scalar(self, name: str, value: float, step: int) -> None:
+        """Write one scalar; it may be NaN or infinite."""
+        self.log_metrics({name: value}, step)
+
     def log_histogram(self, name: str, data: Array, step: int) -> None:
         """Write the distribution of numbers; `data` has any shape and may hold NaN and infinities."""
-        ...
 
     def log_image(self, name: str, image: Array, step: int) -> None:
         """Write an image `[C, H, W]`, uint8, with C 1 (grey) or 3 (red, green, blue)."""
-        ...
 
     def log_video(self, name: str, video: Array, step: int, fps: int = 30) -> None:
         """Write videos `[N, T, C, H, W]`, uint8, with C 1 or 3; the N are shown side by side.
@@ -67,15 +74,12 @@ class Logger(Protocol):
             step: environment frames.
             fps: frames of the video per second.
         """
-        ...
 
     def log_text(self, name: str, text: str, step: int) -> None:
         """Write a text."""
-        ...
 
     def log_hparams(self, config: Mapping[str, Any]) -> None:
         """Write the resolved config of the run, nested; called once per process, before the first metrics."""
-        ...
 
     def start(self, wait: bool = False) -> None:
         """Open what it writes to, after the state is set and before the first row.
@@ -86,51 +90,41 @@ class Logger(Protocol):
         Raises:
             Exception: it cannot be opened. This ends a run only if `wait` is true.
         """
-        ...
 
     def flush(self) -> None:
         """Return when everything handed over is safe on this machine's disk; never wait for a server.
 
         Called before each checkpoint. After five seconds the logger is given up.
         """
-        ...
 
     def close(self) -> None:
         """Flush and release. May be called twice, and without a row."""
-        ...
 
     def state_dict(self) -> State:
         """Return the position in what was written; called at each checkpoint, after `flush`."""
-        ...
+        return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go back to a position: what was written after it disappears, or is not written a second time.
 
         Called in a resume, before `start`.
         """
-        ...
 
     def files(self) -> Sequence[Path]:
         """Return what is synced to disk with each checkpoint; called after `flush`."""
-        ...
-
-    @property
-    def differences(self) -> int:
-        """How much `load_state_dict` found to be other than the state says."""
+        return ()
 
     def begin_anew(self) -> None:
         """Remove what was written: the run starts over without a checkpoint."""
-        ...
 
     def branch(self) -> None:
         """Called after `load_state_dict` when training goes on otherwise than what was written after that position.
 
         A logger that cannot remove that goes on in a run of its own, linked to the one before.
         """
-        ...
 
 
-class Checkpointer(Protocol):
+class Checkpointer(Part, ABC):
     """Writes and reads named tensors; the commit protocol and the structure around them are the core's.
 
     It is built and called in the process that trains; `save` in a thread of its own with `[checkpoint] async`, one call
@@ -141,8 +135,11 @@ class Checkpointer(Protocol):
         self._backend.save(partial, snapshot.tensors)
         ...
         tensors = dict(self._backend.load(entry.path))
+        ...
+                self._backend.load_into(entry.path, {name: tensor})
     """
 
+    @abstractmethod
     def save(self, folder: Path, tensors: Mapping[str, Tensor]) -> None:
         """Write tensors into files of a folder; the core syncs and hashes the files, and renames the folder.
 
@@ -156,6 +153,7 @@ class Checkpointer(Protocol):
         """
         ...
 
+    @abstractmethod
     def load(self, folder: Path) -> Mapping[str, Tensor]:
         """Return the tensors of a folder without running code from its files.
 
@@ -171,18 +169,10 @@ class Checkpointer(Protocol):
         """
         ...
 
-
-@runtime_checkable
-class InPlaceCheckpointer(Checkpointer, Protocol):
-    """A checkpointer that also restores into existing tensors, without memory for a second copy.
-
-    Called in `rlcore/checkpoints/store.py`:
-
-        self._backend.load_into(entry.path, {name: tensor})
-    """
-
     def load_into(self, folder: Path, tensors: Mapping[str, Tensor]) -> None:
-        """Fill tensors with what a folder holds under their names.
+        """Fill tensors with what a folder holds under their names, without memory for a second copy.
+
+        Called of a checkpointer that defines it, for the tensors that fit; the default makes a copy.
 
         Args:
             folder: whose files have been verified.
@@ -191,7 +181,9 @@ class InPlaceCheckpointer(Checkpointer, Protocol):
         Raises:
             StorageError: a name is missing, or what is saved has another type or shape.
         """
-        ...
+        loaded = self.load(folder)
+        for name, tensor in tensors.items():
+            tensor.copy_(loaded[name])
 
 
 @runtime_checkable

@@ -71,7 +71,7 @@ class EnvSpec:
             its game. All of its steps until the next episode are ends too, with a reward of 0, and none of them counts.
         agents: of a game that several play, in the order of their envs: env `i` is agent `i % len(agents)`, so that
             `num_envs` is a multiple of it. Where their spaces differ, those above are wide enough for each, as
-            `rlcore.envs.AgentSpaces` makes them. Empty for other envs.
+            the env library makes them. Empty for other envs.
     """
 
     id: str

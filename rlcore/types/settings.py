@@ -14,6 +14,16 @@ from rlcore.types.progress import Every
 FREE_AT_RESUME: Final[dict[str, Any]] = {"free_at_resume": True}
 
 
+class SectionKeys:
+    """What the schema of a section may have besides its keys.
+
+    Attributes:
+        discounts: whether its key `gamma` counts; the discounts of a config that count have to agree.
+    """
+
+    discounts: bool = True
+
+
 def done_by(plugin: str) -> dict[str, Any]:
     """Return, for `json_schema_extra` of a field, the plugin that a config with this field set to true needs."""
     return {"plugin": plugin}

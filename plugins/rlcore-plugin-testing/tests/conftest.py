@@ -1,5 +1,5 @@
-"""The fixtures of the core's own tests: the command line in this process, and a folder of fake distributions."""
+"""The fixtures of the core's own tests: a tiny run, the command line, a folder of fake distributions."""
 
-from tests.conftest import _plain_environment, cli, site, workdir
+from tests.conftest import _plain_environment, build, cli, site, workdir, write_config
 
-__all__ = ["_plain_environment", "cli", "site", "workdir"]
+__all__ = ["_plain_environment", "build", "cli", "site", "workdir", "write_config"]

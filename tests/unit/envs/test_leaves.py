@@ -13,6 +13,7 @@ from rlcore_plugin_testing.toy_dict import ToyDict
 import rlcore
 from rlcore.envs import OnLeaf, Packed, PassThrough, packed_env
 from rlcore.errors import ConfigError, PluginError
+from rlcore.types import Transform, defines
 
 DICT = {"env": {"use": "testing:toy-dict"}, "model": {"use": "mlp", "hidden": [8]}}
 SCALED = {"use": "gymnasium:observation-norm", "leaf": "state", "frames": 50}
@@ -93,7 +94,7 @@ def test_copies_of_what_changes_a_leaf_are_whole():
     expected = transform.step(rows, first)
     for copied in (copy.deepcopy(transform), pickle.loads(pickle.dumps(transform)), transform.frozen()):
         np.testing.assert_array_equal(copied.step(rows, first), expected)
-    assert not hasattr(transform, "action")
+    assert not defines(transform, Transform.action)
 
 
 def test_an_agent_sees_leaves_as_the_policy_did(tmp_path):

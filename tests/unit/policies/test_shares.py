@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
+from rlcore_plugin_pettingzoo.spaces import AgentSpaces
 
-from rlcore.envs import AgentSpaces
 from rlcore.errors import ConfigError
 from rlcore.policies.shares import are_alike, assigned, check_one_policy
 from rlcore.types import AgentSpec, EnvSpec

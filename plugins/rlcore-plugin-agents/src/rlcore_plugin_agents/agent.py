@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from rlcore.envs import (
-    ActionChanger,
     ActionCheck,
     Carrying,
-    EpisodeKeeper,
     Packed,
-    PassThrough,
     Playing,
     as_numbers,
+    changes_observations,
     observation_dtype,
     reward_readers,
     transformed_spec,
 )
 from rlcore.errors import ArgumentTypeError, ConfigError
-from rlcore.types import EnvSpec, Policy, StatefulPolicy, Transform, offers
+from rlcore.types import EnvSpec, Policy, StatefulPolicy, Transform, defines, offers
 
 if TYPE_CHECKING:
     from rlcore.types import Array, BoolArray
@@ -75,7 +73,8 @@ class Agent:
         self._seen_dtype = dtype or observation_dtype(seen.observation_space)
         self._is_stateful = offers(policy, StatefulPolicy)
         self.remembers = self._is_stateful or any(
-            changes_observations(transform) and offers(transform, EpisodeKeeper) for transform in transforms
+            changes_observations(transform) and defines(transform, Transform.forget_episodes)
+            for transform in transforms
         )
         self._carrying: Carrying | None = None
         self.spec, self.policy = spec, policy
@@ -237,11 +236,6 @@ class Agent:
         return policy.act(observation, noise[0])[0]
 
 
-def changes_observations(transform: Transform) -> bool:
-    """Return whether a transform may make something else of observations."""
-    return not isinstance(transform, PassThrough) or type(transform).step is not PassThrough.step
-
-
-def acts_on_actions(transform: Transform) -> TypeGuard[ActionChanger]:
+def acts_on_actions(transform: Transform) -> bool:
     """Return whether a transform changes actions."""
-    return offers(transform, ActionChanger)
+    return defines(transform, Transform.action)

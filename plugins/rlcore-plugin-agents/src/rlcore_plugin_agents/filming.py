@@ -14,7 +14,7 @@ import torch
 import rlcore
 from rlcore.envs import play
 from rlcore.errors import ConfigError
-from rlcore.types import RenderableEnv
+from rlcore.types import Env, defines
 from rlcore_plugin_agents.stage import Stage
 
 # pictures per second that a video has at most, and pictures that it has at most in all, as they are held in memory
@@ -59,13 +59,13 @@ def film(stage: Stage, seeds: range, file: Path) -> Iterator[tuple[int, float, i
     """
     pictures: list[torch.Tensor] = []
     with closing(stage.env(1, render_mode="rgb_array")) as env:
-        if not isinstance(env, RenderableEnv):
+        if not defines(env, Env.render):
             raise ConfigError(f"env {env.spec.id!r} cannot be rendered: it has no render() and render_fps")
         skip = max(1, round(env.render_fps / _FPS))
         for seed in seeds:
             steps = iter(range(sys.maxsize))
 
-            def look(_: Any, over: Any, env: RenderableEnv = env, steps: Iterator[int] = steps) -> None:
+            def look(_: Any, over: Any, env: Env = env, steps: Iterator[int] = steps) -> None:
                 if (next(steps) % skip == 0 or over[0]) and len(pictures) < _MOST:
                     pictures.append(torch.from_numpy(env.render()[0].copy()).permute(2, 0, 1))
 

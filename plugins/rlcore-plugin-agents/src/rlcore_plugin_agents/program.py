@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rlcore.envs import ActionModule, MemoryModule, ObservationModule, Packed, observation_dtype, transformed_spec
+from rlcore.envs import Packed, changes_observations, observation_dtype, transformed_spec
 from rlcore.errors import FROM_OUTSIDE, ConfigError, describe
 from rlcore.run import AgentParts
-from rlcore.types import Transform, has_memory, offers
-from rlcore_plugin_agents.agent import acts_on_actions, changes_observations
+from rlcore.types import Transform, defines, has_memory
+from rlcore_plugin_agents.agent import acts_on_actions
 
 Observed = Tensor | dict[str, Tensor]
 # observations in the example that a program is made of; one alone would be taken for the only number there is
@@ -43,7 +43,7 @@ class Program(nn.Module):
             label = parts.labels[f"transform.{number}"]
             if changes_observations(transform):
                 before.append(_observation_module(transform, label))
-                remembering.append(offers(transform, MemoryModule))
+                remembering.append(defines(transform, Transform.memory_module))
             if acts_on_actions(transform):
                 after.append(_action_module(transform, label))
         self.observation_transforms = nn.ModuleList(before)
@@ -214,9 +214,9 @@ def examples(space: Any, count: int) -> Any:
 
 
 def _observation_module(transform: Transform, label: str) -> nn.Module:
-    if offers(transform, MemoryModule):
+    if defines(transform, Transform.memory_module):
         return transform.memory_module()  # type: ignore[return-value]  # a module, which no protocol can say
-    if offers(transform, ObservationModule):
+    if defines(transform, Transform.observation_module):
         return transform.observation_module()
     raise ConfigError(
         f"{label} cannot be exported: it changes observations, and has neither observation_module() nor "
@@ -224,8 +224,8 @@ def _observation_module(transform: Transform, label: str) -> nn.Module:
     )
 
 
-def _action_module(transform: Any, label: str) -> nn.Module:
-    if offers(transform, ActionModule):
+def _action_module(transform: Transform, label: str) -> nn.Module:
+    if defines(transform, Transform.action_module):
         return transform.action_module()
     raise ConfigError(
         f"{label} cannot be exported: it changes actions, and has no action_module(); the format safetensors has no "

@@ -103,7 +103,7 @@ class SerialGames:
         self._listener = listener
 
     def render(self, indices: Sequence[int] | None = None) -> Array:
-        """Return the screens of these games, or of all, uint8 `[picture, height, width, 3]`; see `RenderableEnv`."""
+        """Return the screens of these games, or of all, uint8 `[picture, height, width, 3]`; see `Env`."""
         if self._config.render_mode is None:
             raise EnvError(f"env {self.spec.id!r} was made without render_mode = 'rgb_array'; it cannot be rendered")
         chosen = range(len(self._games)) if indices is None else indices

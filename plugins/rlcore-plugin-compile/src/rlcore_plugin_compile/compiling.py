@@ -13,6 +13,7 @@ import torch
 
 from rlcore.errors import ConfigError
 from rlcore.learners import Scheduled, TargetUpdater, WatchedStep
+from rlcore.types import Loss, with_defaults
 from rlcore_plugin_compile.compiled import CompiledUpdate
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def compiled_update(
             _check_is_read(entry)
         else:
             _hold_as_tensor(entry, context.device)
-    targets = getattr(loss, "target_updater", None)
+    targets = with_defaults(loss, Loss).target_updater
     return CompiledUpdate(loss, steps, context.heart, joint, targets if isinstance(targets, TargetUpdater) else None)
 
 

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from rlcore.errors import ConfigError
 from rlcore.learners import is_separable, takes_turns, total_loss, trained_layers
 from rlcore.process import usable_cores
+from rlcore.types import Loss, with_defaults
 from rlcore_plugin_compile.side_threads import SideThread, run_side_by_side
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class SideBySide:
     def __init__(self, loss: Any, steps: Sequence[GradientStep], wanted: bool) -> None:
         self.over: str | None = None
         self._loss = loss
-        self._sides: tuple[tuple[str, ...], ...] = tuple(tuple(side) for side in loss.sides)
+        self._sides: tuple[tuple[str, ...], ...] = tuple(tuple(side) for side in with_defaults(loss, Loss).sides)
         self._steps = steps
         self._wanted = wanted
         self._plans: dict[Due, _Plan] = {}
@@ -272,7 +273,7 @@ def side_by_side(
 
 
 def _obstacle(loss: Any, context: Context, hooked: bool) -> str | None:
-    if len(getattr(loss, "sides", ())) < 2 or not is_separable(loss):
+    if len(with_defaults(loss, Loss).sides) < 2 or not is_separable(loss):
         return f"{type(loss).__name__} declares no `sides` of which each can be computed alone"
     if takes_turns(loss):
         return f"the losses of {type(loss).__name__} follow each other ([loss] in_turn = true)"

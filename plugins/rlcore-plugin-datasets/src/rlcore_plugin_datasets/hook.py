@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from rlcore import hookimpl
 from rlcore.collectors import LocalCollector
 from rlcore.errors import ConfigError
-from rlcore.types import BackgroundCollector, Context
+from rlcore.types import Collector, Context, defines
 from rlcore_plugin_datasets.dataset import write_dataset
 from rlcore_plugin_datasets.infos import StepInfos
 from rlcore_plugin_datasets.journal import SUFFIX, Journal, read_journal
@@ -85,7 +85,7 @@ class RecordHook:
         Raises:
             ConfigError: the collector hands out no batches.
         """
-        if isinstance(trainer.collector, BackgroundCollector):
+        if defines(trainer.collector, Collector.steps_written):
             raise ConfigError("[hook] record: this collector fills its buffer in the background; no batch comes by")
         if self._infos is not None and not isinstance(trainer.collector, LocalCollector):
             raise ConfigError(

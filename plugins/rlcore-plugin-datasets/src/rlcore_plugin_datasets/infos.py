@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from rlcore.errors import ConfigError, EnvError
-from rlcore.types import InfoTeller, offers
+from rlcore.types import defines
 
 if TYPE_CHECKING:
     from rlcore.types import Array, Env
@@ -39,7 +39,7 @@ class StepInfos:
 
     def __init__(self, env: Env, where: str) -> None:
         self._env_id = env.spec.id
-        if not offers(env, InfoTeller):
+        if not defines(env, Env.tell_infos):
             raise ConfigError(
                 f"{where}: env {self._env_id!r} hands over no infos of its steps; leave the infos out, or give the env "
                 "a method tell_infos"

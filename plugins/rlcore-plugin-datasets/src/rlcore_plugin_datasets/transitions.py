@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rlcore.envs import observation_dtype
 from rlcore.errors import ConfigError
-from rlcore.types import Context, Key, Transform, offers
+from rlcore.types import Context, Key, Part, Transform, defines, offers
 from rlcore_plugin_datasets.dataset import Dataset
 from rlcore_plugin_datasets.episode import Episode, problems
 
@@ -44,14 +44,6 @@ class _ActionChanger(Protocol):
 
     def action(self, action: Array) -> Array:
         """Return what the env takes."""
-        ...
-
-
-class _EpisodeKeeper(Protocol):
-    """A transform that remembers something of the running episodes."""
-
-    def forget_episodes(self) -> None:
-        """Forget it."""
         ...
 
 
@@ -269,7 +261,7 @@ def _check_transform(transform: Transform) -> None:
     name = type(transform).__name__
     if offers(transform, _ActionChanger):
         raise ConfigError(f"[transform] {name} changes actions, and those of the data are the env's own; leave it out")
-    if offers(transform, _EpisodeKeeper):
+    if defines(transform, Part.forget_episodes):
         raise ConfigError(f"[transform] {name} remembers episodes, and a dataset hands out steps one by one")
 
 

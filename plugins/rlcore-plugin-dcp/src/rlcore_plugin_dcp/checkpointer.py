@@ -16,13 +16,13 @@ from torch.distributed.checkpoint.state_dict_saver import save
 
 from rlcore.checkpoints import Form, TensorFiles
 from rlcore.errors import StorageError
-from rlcore.types import Context
+from rlcore.types import Checkpointer, Context
 from rlcore_plugin_dcp import metadata
 from rlcore_plugin_dcp.metadata import Saved
 from rlcore_plugin_dcp.rank_files import FileReader, FileWriter
 
 
-class DcpCheckpointer:
+class DcpCheckpointer(Checkpointer):
     """Writes `N.bin` for each rank N, and `metadata.json`.
 
     In a run whose ranks train together (`[ranks]`), the first has the state of all of them and saves it alone, whatever

@@ -16,6 +16,7 @@ import torch.distributed
 from torch import Tensor
 
 from rlcore.errors import RankLost, RlcoreError
+from rlcore.types import Group
 from rlcore_plugin_ddp.memory import Memory, nap
 from rlcore_plugin_ddp.moving import Moves
 from rlcore_plugin_ddp.packing import pack, unpack
@@ -30,7 +31,7 @@ _SPIN: Final = 500e-6
 _distributed: Final[Any] = torch.distributed  # its process groups have no types
 
 
-class GlooGroup:
+class GlooGroup(Group):
     """Ranks that are connected by sockets, each bound to one address.
 
     With a memory that all of them share, those of one host, the ranks first meet in it: so they see who is lost, and

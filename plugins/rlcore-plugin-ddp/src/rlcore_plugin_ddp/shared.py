@@ -10,6 +10,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from rlcore.types import Group
 from rlcore_plugin_ddp.memory import Memory
 from rlcore_plugin_ddp.packing import pack, unpack
 
@@ -19,7 +20,7 @@ _LARGE: Final = 1 << 20
 _LONG: Final = 1 << 15
 
 
-class SharedGroup:
+class SharedGroup(Group):
     """The ranks that share a memory.
 
     A sum costs each rank one copy of its numbers and one pass over those of all, which are added in the order of the

@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from rlcore.learners import TargetConfig, TargetUpdater
-from rlcore.types import Context, Key, offers
+from rlcore.types import Context, Key, Loss, offers
 from rlcore_plugin_dqn.layers import factorised
 from rlcore_plugin_dqn.network import given, noise_size
 from rlcore_plugin_dqn.shifted import MasksActions, NumbersActions
@@ -41,7 +41,7 @@ class QLearningConfig(TargetConfig):
     double: bool = Field(False, description="the network chooses the next action, and its target values it")
 
 
-class QLearningLoss(nn.Module):
+class QLearningLoss(nn.Module, Loss):
     """Holds the networks, moves the target, and says what follows a transition.
 
     Noisy networks get noise that is the same for all samples of an update, and another for the network, for its target
@@ -49,8 +49,8 @@ class QLearningLoss(nn.Module):
 
     Attributes:
         target_updater: moves `target_q_values`, called by the learner; None where the network is its own target.
-        sample_noise: samples that noise, the entry `noise` `[network, number]` of a minibatch; None without noisy
-            layers.
+        sample_noise: samples that noise, the entry `noise` `[network, number]` of a minibatch; the default
+            without noisy layers.
     """
 
     requires = ("q_values", "target_q_values")
@@ -76,9 +76,8 @@ class QLearningLoss(nn.Module):
         self._gamma = config.gamma
         self._double = config.double
         self._noise_size = noise_size(self.q_values)
-        self.sample_noise: Callable[[int, torch.Generator], Mapping[Key, Tensor]] | None = None
-        if self._noise_size:
-            self.sample_noise = self._sample_noise
+        if self._noise_size:  # a learner keeps a generator for a loss that has the method
+            self.sample_noise = self._sample_noise  # type: ignore[method-assign]
 
     def _sample_noise(self, samples: int, generator: torch.Generator) -> Mapping[Key, Tensor]:
         """Return the noise of the network, of its target and of the choice, by the generator's device."""

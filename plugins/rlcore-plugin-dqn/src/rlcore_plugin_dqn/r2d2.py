@@ -47,7 +47,7 @@ class R2D2Loss(QLearningLoss):
         ConfigError: the model has no memory.
     """
 
-    takes_memory: Final = True
+    takes_memory = True
     reads: tuple[Key, ...] = READ
 
     class Config(QLearningConfig):

@@ -9,11 +9,10 @@ from typing import Any
 import gymnasium
 from gymnasium.utils.env_checker import check_env
 
-from rlcore.envs import Finding
 from rlcore.errors import FROM_OUTSIDE, describe
 
 
-def checked(env: gymnasium.Env[Any, Any]) -> Iterator[Finding]:
+def checked(env: gymnasium.Env[Any, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield what is found of an environment without wrappers, which is closed twice."""
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -27,9 +26,9 @@ def checked(env: gymnasium.Env[Any, Any]) -> Iterator[Finding]:
     except FROM_OUTSIDE:
         raise
     except Exception as error:
-        yield Finding("problem", "gymnasium", describe(error))
+        yield ("problem", "gymnasium", describe(error))
         return
     for text in dict.fromkeys(str(warning.message) for warning in caught):
-        yield Finding("advice", "gymnasium", text.replace("\x1b[33mWARN: ", "").replace("\x1b[0m", ""))
+        yield ("advice", "gymnasium", text.replace("\x1b[33mWARN: ", "").replace("\x1b[0m", ""))
     if not caught:
-        yield Finding("fine", "gymnasium", "its checker finds nothing wrong")
+        yield ("fine", "gymnasium", "its checker finds nothing wrong")

@@ -67,17 +67,17 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
 
 def _vector_form(config: Config, context: Context) -> NativeEnv | None:
     """Return the envs in the vector form of their own; None where stepping one by one is faster, or all there is."""
-    wanted = config.vectorization == "native"
-    if not wanted and (config.vectorization == "serial" or config.num_envs < NATIVE_FROM):
+    is_native = config.vectorization == "native"
+    if not is_native and (config.vectorization == "serial" or config.num_envs < NATIVE_FROM):
         return None
     obstacle = _obstacle(config)
     if obstacle is None:
         try:
             return NativeEnv(config, context.heart)
         except ConfigError:  # it begins episodes otherwise, or observes no array
-            if wanted:
+            if is_native:
                 raise
-    elif wanted:
+    elif is_native:
         raise ConfigError(f"[env] vectorization = 'native'{obstacle}")
     return None
 

@@ -43,7 +43,7 @@ class Family:
     def unmet(self) -> list[str]:
         """Return what is installed in another version than the extra asks for, such as `mujoco 4.0.0, not <4`."""
         extra = self.package.removeprefix(OWN).strip("[]") if self.package.startswith(OWN) else ""
-        found = []
+        unmet = []
         for text in importlib.metadata.requires(OWN) or () if extra else ():
             requirement = Requirement(text)
             if requirement.marker is None or not requirement.marker.evaluate({"extra": extra}):
@@ -53,8 +53,8 @@ class Family:
             except importlib.metadata.PackageNotFoundError:
                 continue
             if not requirement.specifier.contains(version, prereleases=True):
-                found.append(f"{requirement.name} {version}, not {requirement.specifier}")
-        return found
+                unmet.append(f"{requirement.name} {version}, not {requirement.specifier}")
+        return unmet
 
 
 _HIGHWAY: Final = "exit highway intersection lane-keeping merge parking racetrack roundabout two-way u-turn"

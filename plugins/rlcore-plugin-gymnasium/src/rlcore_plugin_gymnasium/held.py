@@ -64,10 +64,10 @@ def take(
         content = {}
         for attribute, value in attributes.items():
             if attribute not in LEFT_OUT and f"{name}.{attribute}" not in ignored:
-                before = taker.values
+                room = taker.values
                 content[attribute] = taker.take(value, 1)
                 if weights is not None:
-                    weights[f"{name}.{attribute}"] = before - taker.values
+                    weights[f"{name}.{attribute}"] = room - taker.values
         pieces[name] = ["object", content]
     return pieces, taker.is_complete
 
@@ -248,8 +248,12 @@ def attributes_of(value: Any) -> Mapping[str, Any] | None:
         return None
     slots = [name for kind in type(value).__mro__ for name in _slots(kind) if hasattr(value, name)]
     slotted = {name: getattr(value, name) for name in slots}
-    own = getattr(value, "__dict__", None)
-    return {**slotted, **(own if isinstance(own, Mapping) else {})} if slotted or own is not None else None
+    attributes = getattr(value, "__dict__", None)
+    return (
+        {**slotted, **(attributes if isinstance(attributes, Mapping) else {})}
+        if slotted or attributes is not None
+        else None
+    )
 
 
 def _slots(kind: type) -> Sequence[str]:

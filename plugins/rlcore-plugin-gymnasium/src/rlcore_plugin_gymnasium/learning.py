@@ -22,12 +22,12 @@ _OF_REWARDS: Final = {"reward", "rewards", "return", "returns", "ret", "rew"}
 
 def warning_on(env: gymnasium.Env[Any, Any]) -> str | None:
     """Return what to say of an env with layers that learn, and the transforms to use in their place; None of others."""
-    found = {type(layer).__name__: _transform_for(layer) for layer in _learning(env)}
-    if not found:
+    replacements = {type(layer).__name__: _transform_for(layer) for layer in _learning(env)}
+    if not replacements:
         return None
     names, transforms = (
-        " and ".join(found),
-        " and ".join(f"transforms:{name}" for name in dict.fromkeys(found.values())),
+        " and ".join(replacements),
+        " and ".join(f"transforms:{name}" for name in dict.fromkeys(replacements.values())),
     )
     return (
         f"{names} in the env: what is learnt there while training, no evaluation, agent or exported policy has; it "

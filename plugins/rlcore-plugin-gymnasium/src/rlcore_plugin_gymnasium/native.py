@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from rlcore.envs import Finding, InfosByEnv
+from rlcore.envs import InfosByEnv
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, StorageError, describe
 from rlcore.types import EnvSpec, Heart, InfoListener, Step
 from rlcore_plugin_gymnasium.chain import modules
@@ -105,7 +105,7 @@ class NativeEnv:
         """Hand over the infos of every reset and step."""
         self._infos = InfosByEnv(listener, self.spec.num_envs, _of_env)
 
-    def checked(self) -> Iterator[Finding]:
+    def checked(self) -> Iterator[tuple[str, str, str]]:
         """Yield what Gymnasium's own checker says of one environment."""
         return checked(gymnasium.make(self._config.id, **self._config.kwargs).unwrapped)
 
@@ -189,14 +189,14 @@ class NativeEnv:
 
 def _of_env(infos: Mapping[str, Any], index: int) -> dict[str, Any]:
     """Return the infos of one env; under `_` and its name a vector env says of each info which envs have it."""
-    own: dict[str, Any] = {}
+    infos_of_env: dict[str, Any] = {}
     for name, values in infos.items():
         is_flag = name.startswith("_") and name[1:] in infos
         has_it = f"_{name}" not in infos or infos[f"_{name}"][index]
         if is_flag or not has_it:
             continue
         if isinstance(values, Mapping):
-            own[name] = _of_env(values, index)
+            infos_of_env[name] = _of_env(values, index)
         else:
-            own[name] = values[index] if np.ndim(values) else values
-    return own
+            infos_of_env[name] = values[index] if np.ndim(values) else values
+    return infos_of_env

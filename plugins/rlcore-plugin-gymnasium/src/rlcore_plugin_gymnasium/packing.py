@@ -48,12 +48,12 @@ class PackedObservations(gymnasium.Wrapper[Any, Any, Any, Any]):
             leaves = dict(space.spaces) if isinstance(space, gymnasium.spaces.Dict) else {"observation": space}
             leaves[ACTION_MASK] = _space_of_masks(env.action_space, leaves, mask_key)
             space = gymnasium.spaces.Dict(leaves)
-        found = packed_space(space, env.action_space)
-        assert isinstance(found, Packed)
-        self.observation_space = self._space = found
+        packed = packed_space(space, env.action_space)
+        assert isinstance(packed, Packed)
+        self.observation_space = self._space = packed
         self._mask_key = mask_key
-        self._row = found.rows()
-        self._arrays = found.arrays(self._row)
+        self._row = packed.rows()
+        self._arrays = packed.arrays(self._row)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         """Reset the env; the row of its observation."""

@@ -14,21 +14,35 @@ import numpy as np
 from rlcore.envs import keeping_to_masks
 from rlcore.errors import FROM_OUTSIDE, describe
 from rlcore.state import through_checkpoint, untouched_generators
-from rlcore.types import Env, Heart, Stateful
+from rlcore.types import EnvSpec, Heart, Stateful, Step
 from rlcore_plugin_gymnasium.held import contents
 
 SEED: Final = 20_011
 STEPS: Final = 20
 
 
-class Saved(Env, Stateful, Protocol):
+class Saved(Stateful, Protocol):
     """A vector env whose state can be taken and set.
 
     Attributes:
+        spec: of the envs.
         heart: counts its steps here, as it may be a slow one.
     """
 
+    spec: EnvSpec
     heart: Heart
+
+    def reset(self, seed: int | None = None) -> Any:
+        """Reset the envs; see `rlcore.types.Env`."""
+        ...
+
+    def step(self, action: Any) -> Step:
+        """Step the envs."""
+        ...
+
+    def close(self) -> object:
+        """Close the envs."""
+        ...
 
     def begin(self) -> Any:
         """Begin a new episode in every env, as after the end of one."""
@@ -102,7 +116,7 @@ class _Pass:
         infos: for each of those steps, the hashes of the infos by name.
         held: at the save, or after the restore.
         begun: held where the episode of the save began, or after a restore of that.
-        seen: the observations at the save.
+        observation: the observations at the save.
         state: at the save.
         beginning: the state where the episode of the save began.
         changed: what changed in classes and modules.
@@ -113,7 +127,7 @@ class _Pass:
     infos: list[dict[str, str]]
     held: dict[str, str]
     begun: dict[str, str]
-    seen: Any = None
+    observation: Any = None
     state: Any = None
     beginning: Any = None
     changed: tuple[str, ...] = ()
@@ -139,7 +153,7 @@ def tried_out(make: Callable[[], Saved]) -> Outcome:
             with _instance(make) as third, _failing("restoring"):  # a new one, as at a resume
                 third.load_state_dict(one.state)
                 held = third.held()
-                restored = _Pass(*_rest(third, actions, one.seen), held, begun)
+                restored = _Pass(*_rest(third, actions, one.observation), held, begun)
             behaviour = _first_difference(one, restored)
             forgotten = _differing(one, restored)
             unrepeatable = _differing(one, _repeated(make, actions)) if forgotten else []
@@ -150,8 +164,8 @@ def tried_out(make: Callable[[], Saved]) -> Outcome:
 
 
 def _first_difference(saved: _Pass, restored: _Pass) -> str | None:
-    for number, (before, after) in enumerate(zip(saved.steps, restored.steps, strict=True)):
-        if before != after:
+    for number, (saved_step, restored_step) in enumerate(zip(saved.steps, restored.steps, strict=True)):
+        if saved_step != restored_step:
             return f"step {number} after a restore is not the step after the save"
     return None
 
@@ -192,18 +206,18 @@ def _failing(what: str, is_final: bool = False) -> Iterator[None]:
 
 
 def _until_the_end(env: Saved, actions: list[Any]) -> _Pass:
-    seen = env.reset(seed=SEED)
-    shared, before = env.shared(), env.held()
-    _steps(env, actions[:STEPS], seen)
-    seen = env.begin()
+    observation = env.reset(seed=SEED)
+    shared, at_reset = env.shared(), env.held()
+    _steps(env, actions[:STEPS], observation)
+    observation = env.begin()
     beginning, begun = through_checkpoint(env.state_dict()), env.held()
-    _, seen = _steps(env, actions[STEPS : 2 * STEPS], seen)
-    state, held = through_checkpoint(env.state_dict()), env.held()
-    steps, infos = _rest(env, actions, seen)
+    _, observation = _steps(env, actions[STEPS : 2 * STEPS], observation)
+    state, at_save = through_checkpoint(env.state_dict()), env.held()
+    steps, infos = _rest(env, actions, observation)
     changed = tuple(name for name, value in env.shared().items() if shared.get(name) != value)
-    same = {name for name, value in env.held().items() if before.get(name) == value == held.get(name)}
+    same = {name for name, value in env.held().items() if at_reset.get(name) == value == at_save.get(name)}
     constant = frozenset(env.large_attributes() & same)
-    return _Pass(steps, infos, held, begun, seen, state, beginning, changed, constant)
+    return _Pass(steps, infos, at_save, begun, observation, state, beginning, changed, constant)
 
 
 def _repeated(make: Callable[[], Saved], actions: list[Any]) -> _Pass:
@@ -214,10 +228,15 @@ def _repeated(make: Callable[[], Saved], actions: list[Any]) -> _Pass:
 def _differing(one: _Pass, other: _Pass) -> list[str]:
     """Return the attributes, and the infos, that differ between two instances."""
     pairs = ((one.begun, other.begun), (one.held, other.held))
-    names = [name for before, after in pairs for name in {**before, **after} if before.get(name) != after.get(name)]
+    names = [
+        name
+        for one_names, other_names in pairs
+        for name in {**one_names, **other_names}
+        if one_names.get(name) != other_names.get(name)
+    ]
     alike = one.steps == other.steps  # else infos differ for that reason
-    for before, after in zip(one.infos, other.infos, strict=True) if alike else ():
-        names += [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    for one_names, other_names in zip(one.infos, other.infos, strict=True) if alike else ():
+        names += [name for name in {**one_names, **other_names} if one_names.get(name) != other_names.get(name)]
     return list(dict.fromkeys(names))
 
 
@@ -231,30 +250,30 @@ def _actions(env: Saved) -> list[Any]:
     return actions
 
 
-def _rest(env: Saved, actions: list[Any], seen: Any) -> tuple[list[bytes], list[dict[str, str]]]:
-    before, _ = _steps(env, actions[2 * STEPS : 3 * STEPS], seen)
-    steps = [*before, *_steps(env, actions[3 * STEPS :], env.begin())[0]]
+def _rest(env: Saved, actions: list[Any], observation: Any) -> tuple[list[bytes], list[dict[str, str]]]:
+    first_part, _ = _steps(env, actions[2 * STEPS : 3 * STEPS], observation)
+    steps = [*first_part, *_steps(env, actions[3 * STEPS :], env.begin())[0]]
     return [step for step, _ in steps], [infos for _, infos in steps]
 
 
-def _steps(env: Saved, actions: list[Any], seen: Any) -> tuple[list[tuple[bytes, dict[str, str]]], Any]:
+def _steps(env: Saved, actions: list[Any], observation: Any) -> tuple[list[tuple[bytes, dict[str, str]]], Any]:
     """Return everything that the steps gave, as bytes, with the hashes of the infos; and the last observations.
 
     Args:
         env: is stepped.
         actions: random ones; those that a mask forbids become others.
-        seen: the observations before the first step.
+        observation: the observations before the first step.
     """
     recorded, allowed = [], keeping_to_masks(env.spec)
     for action in actions:
-        step = env.step(allowed(action, seen))
-        seen = step.observation
+        step = env.step(allowed(action, observation))
+        observation = step.observation
         env.heart.beats += 1
         finals = b"".join(np.asarray(last).tobytes() for _, last in sorted(step.final_observation.items()))
         flags = np.asarray(step.terminated).tobytes() + np.asarray(step.truncated).tobytes()
         content = np.asarray(step.observation).tobytes() + np.asarray(step.reward).tobytes() + flags + finals
         recorded.append((content, _hashes(step.infos)))
-    return recorded, np.array(seen)
+    return recorded, np.array(observation)
 
 
 def _hashes(infos: Mapping[int, Mapping[str, Any]]) -> dict[str, str]:

@@ -76,9 +76,9 @@ class _Putter:
             return value
         for name, piece in content.items():
             with contextlib.suppress(Exception):  # it stays as it is, and its hash will tell
-                before = getattr(value, name, _ABSENT)
-                after = self(before, piece, f"{path}.{name}")
-                if after is not before:
+                attribute = getattr(value, name, _ABSENT)
+                after = self(attribute, piece, f"{path}.{name}")
+                if after is not attribute:
                     object.__setattr__(value, name, after)
         for name in here:
             if name not in content and name not in LEFT_OUT and f"{path}.{name}" not in self._ignored:
@@ -95,11 +95,11 @@ class _Putter:
             target.clear()
             target.update(after)
             return target
-        before = list(value) if isinstance(value, list | tuple | deque) else []
+        original = list(value) if isinstance(value, list | tuple | deque) else []
         if kind.endswith(OF_NUMBERS):
             kind, items = kind.removesuffix(OF_NUMBERS), np.asarray(content).tolist()
         else:
-            present = [*before, *[_ABSENT] * len(content)]
+            present = [*original, *[_ABSENT] * len(content)]
             items = [self(old, item, path) for old, item in zip(present, content, strict=False)]
         return _filled(value, kind, items)
 

@@ -156,10 +156,10 @@ def _set_state_of(generator: Any, state: dict[str, Any]) -> None:
         generator.bit_generator.state = state
 
 
-def differing(before: Mapping[str, str] | None, now: Mapping[str, str]) -> list[str]:
+def differing(earlier: Mapping[str, str] | None, now: Mapping[str, str]) -> list[str]:
     """Return the attributes that are not what they were; a checkpoint of an rlcore without hashes says nothing."""
-    names = () if before is None else {**before, **now}
-    return [name for name in names if before is None or before.get(name) != now.get(name)]
+    names = () if earlier is None else {**earlier, **now}
+    return [name for name in names if earlier is None or earlier.get(name) != now.get(name)]
 
 
 def wrapper_states(env: gymnasium.Env[Any, Any]) -> list[Any]:

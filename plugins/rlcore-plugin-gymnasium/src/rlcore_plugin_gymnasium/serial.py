@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import gymnasium
 import numpy as np
 
-from rlcore.envs import Finding, wrapper_for
+from rlcore.envs import wrapper_for
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, StorageError, describe
 from rlcore.types import EnvSpec, Heart, InfoListener, Step
 from rlcore_plugin_gymnasium import goals
@@ -162,7 +162,7 @@ class SerialEnv:
         self._listener = listener
 
     def render(self, indices: Sequence[int] | None = None) -> npt.NDArray[Any]:
-        """Return pictures of these envs, or of all, uint8 `[picture, height, width, 3]`; see `RenderableEnv`."""
+        """Return pictures of these envs, or of all, uint8 `[picture, height, width, 3]`; see `Env`."""
         self._is_shown = True
         chosen = range(len(self._envs)) if indices is None else indices
         running = iter(pictures([self._envs[index] for index in chosen if index not in self._ends], self.spec.id))
@@ -183,7 +183,7 @@ class SerialEnv:
             for index, env in enumerate(self._envs):
                 self._guarded(index, env.close)
 
-    def checked(self) -> Iterator[Finding]:
+    def checked(self) -> Iterator[tuple[str, str, str]]:
         """Yield what Gymnasium's own checker says of the environment without wrappers."""
         first, *self._envs = self._envs  # it is closed there
         return checked(first.unwrapped)

@@ -42,7 +42,7 @@ def _kind(name: str, place: str) -> Any:
     """
     if ":" in name:
         return import_named(name, _KEY)
-    names = [known for known in gymnasium.wrappers.__all__ if known[0].isupper()]
+    names = [wrapper for wrapper in gymnasium.wrappers.__all__ if wrapper[0].isupper()]
     if name not in names:
         raise ConfigError(
             f"{place}: Gymnasium has no such wrapper{did_you_mean(name, names)}; one of your own is 'module:Class'"

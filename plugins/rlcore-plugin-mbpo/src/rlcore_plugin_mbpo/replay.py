@@ -11,7 +11,7 @@ from torch import Tensor
 
 from rlcore.buffers import Minibatch
 from rlcore.errors import ConfigError
-from rlcore.types import BackgroundCollector, Context, Key
+from rlcore.types import Collector, Context, Key, defines
 from rlcore_plugin_mbpo.config import ImaginationConfig
 from rlcore_plugin_mbpo.imagination import Imagination
 
@@ -68,7 +68,7 @@ class ImaginedReplay(ReplayBuffer):
 
 
 def _check_collector(context: Context) -> None:
-    if isinstance(context.built.get("collector"), BackgroundCollector):
+    if defines(context.built.get("collector"), Collector.steps_written):
         raise ConfigError(
             f"[buffer] {context.name} learns from what it holds between two iterations, and this collector fills it "
             'all the time; set [collector] use = "local" or another that hands over batches'

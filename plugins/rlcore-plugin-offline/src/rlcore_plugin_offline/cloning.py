@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from torch import Tensor, nn
 
 from rlcore.learners import inputs_of, mean_of
-from rlcore.types import FIRST, POLICY_STATE, Context, Key, has_memory, offers
+from rlcore.types import FIRST, POLICY_STATE, Context, Key, Loss, has_memory, offers
 
 
 class _Deterministic(Protocol):
@@ -21,7 +21,7 @@ class _Deterministic(Protocol):
         ...
 
 
-class CloningLoss(nn.Module):
+class CloningLoss(nn.Module, Loss):
     """Minus the mean log-probability of the data's actions (Pomerleau, 1991); of an actor without one, a squared error.
 
     With the actor of `sac:actor-critic` and `actor = "deterministic"` it is the squared error of actions that are

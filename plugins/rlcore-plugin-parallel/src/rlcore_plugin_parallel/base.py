@@ -70,7 +70,7 @@ class WorkersBase(EnvCollector):
         self._pool: Pool | None = None
 
     @property
-    def replaced_workers(self) -> int:
+    def replaced_workers(self) -> int:  # type: ignore[override]
         """How many workers were replaced since this process began."""
         return 0 if self._pool is None else self._pool.replaced
 

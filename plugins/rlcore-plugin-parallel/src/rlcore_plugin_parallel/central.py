@@ -53,7 +53,7 @@ class CentralCollector(LocalCollector):
             self._take_turns(config, context)
 
     @property
-    def replaced_workers(self) -> int:
+    def replaced_workers(self) -> int:  # type: ignore[override]
         """How many workers were replaced since this process began."""
         return self._processes.replaced
 

@@ -84,10 +84,10 @@ class WorkersCollector(WorkersBase):
         answers: list[Gathered] = pool.receive("batch")
         storage = self._storages[self._taken % len(self._storages)]
         self._taken += 1
-        self.lags = [self._published - said.version for said in answers]
-        self._running = [said.running for said in answers]
+        self.lags = [self._published - answer.version for answer in answers]
+        self._running = [answer.running for answer in answers]
         finished = sorted(
-            itertools.chain(*(said.episodes for said in answers)), key=lambda at: (at[0], at[1].env_index)
+            itertools.chain(*(answer.episodes for answer in answers)), key=lambda at: (at[0], at[1].env_index)
         )
         self._finished = [episode for _, episode in finished]
         if self._journal is not None:

@@ -40,9 +40,9 @@ class _Measuring(Protocol):
 class _Told:
     """Envs that hand each step over, and are otherwise those that they wrap."""
 
-    def __init__(self, env: Env, told: Callable[[Array, Step], None]) -> None:
+    def __init__(self, env: Env, listener: Callable[[Array, Step], None]) -> None:
         self._env = env
-        self._tell = told
+        self._tell = listener
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # of a copy, before it has its own
@@ -70,17 +70,17 @@ class EachStepCollector(LocalCollector):
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context.for_component("collector", "local"))  # whose noise it has
         key = "[collector] call"
-        found = import_named(config.call, key)
+        call = import_named(config.call, key)
         try:
-            self._call: OnStep = found() if isinstance(found, type) else found
+            self._call: OnStep = call() if isinstance(call, type) else call
         except Exception as error:
             raise ConfigError(f"{key} = {config.call!r}, called without arguments, raised {describe(error)}") from error
         if not callable(self._call):
             raise ConfigError(f"{key} = {config.call!r} is a {type(self._call).__name__}, which cannot be called")
         self._place = config.call
         self._stopped = False
-        told: Any = _Told(self._env, self._tell)
-        self._env = self._stepper.env = told
+        telling_env: Any = _Told(self._env, self._tell)
+        self._env = self._stepper.env = telling_env
 
     def collect_columns(self) -> CollectedBatch:
         """Return the next batch as its tensors.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlcore.errors import EnvError, RlcoreError, StorageError
-from rlcore.types import Step
+from rlcore.types import Env, Step
 from rlcore_plugin_parallel import memory
 from rlcore_plugin_parallel.bundle import Bundle
 from rlcore_plugin_parallel.env_server import FURTHER, EnvTask, step_fields
@@ -119,7 +119,7 @@ class EnvProcesses:
         return Pool(self._start_method, tasks, counters, self.heart, self.timeout, self.restarts, self._recovery)
 
 
-class EnvPart:
+class EnvPart(Env):
     """The envs of some of the workers, as a vector env. They step when they are told, and others may act meanwhile.
 
     A worker that ends or hangs is replaced where the envs can be saved: its successor takes a state that was kept, and

@@ -106,8 +106,8 @@ class EnvServer:
 
     def reset(self, seed: int | None) -> None:
         """Reset every env; their observations lie in shared memory then."""
-        own = None if seed is None else seed + self._task.envs.start
-        self._arrays["observation"][:] = self._check.observation(self._env.reset(seed=own))
+        env_seed = None if seed is None else seed + self._task.envs.start
+        self._arrays["observation"][:] = self._check.observation(self._env.reset(seed=env_seed))
 
     def inexact(self) -> str | None:
         """Return why a resume begins new episodes, or None."""

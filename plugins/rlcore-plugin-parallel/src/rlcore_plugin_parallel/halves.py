@@ -88,8 +88,8 @@ class Halves:
     def _turns(
         self, number: int, storage: BatchStorage, policy: Acting, noise: Tensor, frame: int
     ) -> Generator[None, None, list[tuple[int, Episode]]]:
-        share, own = self._shares[number], self._storages[number]
+        share, share_storage = self._shares[number], self._storages[number]
         acting = self._memories[number] or policy
         if self._all_rows:
-            return self._steppers[number].collecting(own, AllRows(acting, share), noise, frame, storage.rows)
-        return self._steppers[number].collecting(own, acting, noise[:, share], frame)
+            return self._steppers[number].collecting(share_storage, AllRows(acting, share), noise, frame, storage.rows)
+        return self._steppers[number].collecting(share_storage, acting, noise[:, share], frame)

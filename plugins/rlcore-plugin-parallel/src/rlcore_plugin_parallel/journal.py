@@ -85,13 +85,13 @@ class Journal:
     def add(self, actions: Array, gathered: Sequence[Gathered]) -> None:
         """Note a batch that is complete; its actions are `[time, env, *action]`, and copied."""
         actions = actions.copy()
-        for index, (share, said) in enumerate(zip(self._shares, gathered, strict=True)):
-            if said.kept is not None:
-                self._bases[index] = ("load", said.kept)
+        for index, (share, answer) in enumerate(zip(self._shares, gathered, strict=True)):
+            if answer.kept is not None:
+                self._bases[index] = ("load", answer.kept)
                 self._actions[index].clear()
             else:
                 self._actions[index].append(actions[:, share])
-            self._memories[index] = said.memory
+            self._memories[index] = answer.memory
 
     def recovery(self, index: int) -> list[tuple[Any, ...]]:
         """Return the messages that bring a new process to where a worker was after the latest batch."""

@@ -84,20 +84,20 @@ class Block:
         return flat.reshape(field.shape)
 
 
-def batch_fields(steps: int, num_envs: int, space: Any, given: Mapping[Key, Tensor]) -> dict[Key, Field]:
+def batch_fields(steps: int, num_envs: int, space: Any, described: Mapping[Key, Tensor]) -> dict[Key, Field]:
     """Return the fields of a batch.
 
     Args:
         steps: of each env.
         num_envs: of all workers.
         space: of one observation.
-        given: what the policy gives in one step: `noise`, `action` and the entries it describes, `[env, ...]`.
+        described: what the policy gives in one step: `noise`, `action` and the entries it describes, `[env, ...]`.
     """
     arrays = layout_of(steps, num_envs, space)
     tensors: dict[Key, tuple[Sequence[int], torch.dtype]] = {
         name: (shape, torch.from_numpy(np.empty(0, dtype)).dtype) for name, (shape, dtype) in arrays.items()
     }
-    for key, value in given.items():
+    for key, value in described.items():
         tensors["policy", *((key,) if isinstance(key, str) else key)] = ((steps, *value.shape), value.dtype)
     return fields_of(tensors)
 
@@ -105,14 +105,14 @@ def batch_fields(steps: int, num_envs: int, space: Any, given: Mapping[Key, Tens
 def batch_storage(tensors: Mapping[Key, Tensor], masked: bool, space: Any) -> BatchStorage:
     """Return the storage over the tensors of a batch, of observations of a space."""
     arrays: dict[str, npt.NDArray[Any]] = {}
-    given: dict[Key, Tensor] = {}
+    described: dict[Key, Tensor] = {}
     for name, tensor in tensors.items():
         if isinstance(name, str):
             arrays[name] = tensor.numpy()
         else:
-            given[name[1] if len(name) == 2 else name[1:]] = tensor
-    given.pop("noise")
-    return BatchStorage(arrays, masked, given.pop("action"), given, space)
+            described[name[1] if len(name) == 2 else name[1:]] = tensor
+    described.pop("noise")
+    return BatchStorage(arrays, masked, described.pop("action"), described, space)
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:

@@ -73,12 +73,12 @@ class ReadyCollector(WorkersBase):
             place = self._sent[worker]
             self._sent[worker] += 1
             self._send(pool, frame, place, self._noise[worker][place % AT_A_TIME], slice(worker, worker + 1))
-        self.worker, said = self._next(pool)
+        self.worker, answer = self._next(pool)
         storage = self._storages[self.worker][self._taken[self.worker] % AT_A_TIME]
         self._taken[self.worker] += 1
-        self.lags = [self._published - said.version]
-        self._running[self.worker] = said.running
-        self._finished = [episode for _, episode in sorted(said.episodes, key=lambda at: (at[0], at[1].env_index))]
+        self.lags = [self._published - answer.version]
+        self._running[self.worker] = answer.running
+        self._finished = [episode for _, episode in sorted(answer.episodes, key=lambda at: (at[0], at[1].env_index))]
         return self._finish(storage, [(slice(None), self.lags[0])])
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

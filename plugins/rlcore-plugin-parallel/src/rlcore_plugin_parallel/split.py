@@ -77,7 +77,7 @@ def _equal(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
     return bool(np.array_equal(one, other, equal_nan=one.dtype.kind == "f"))
 
 
-def _refusal(transform: Transform) -> ConfigError:
+def _refusal(transform: Any) -> ConfigError:
     changing = transform.transform if isinstance(transform, OnLeaf) else transform
     return ConfigError(
         f"[collector] workers: the transform {type(changing).__name__} learns from the observations of all envs while "

@@ -44,7 +44,7 @@ class Turns:
 
     def may_take(self, worker: int, version: int) -> bool:
         """Return whether the next batch of a worker may be taken by a learner whose weights are of this version."""
-        rest = [begun for index, own in enumerate(self._begun) for begun in list(own)[index == worker :]]
+        rest = [begun for index, of_worker in enumerate(self._begun) for begun in list(of_worker)[index == worker :]]
         return all(version + place - begun <= self._max_lag for place, begun in enumerate(sorted(rest), start=1))
 
     def take(self, done: Sequence[int], version: int) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
@@ -38,7 +38,7 @@ def saved_seconds(context: Context, steps: int, num_workers: int) -> float:
 def _step_seconds(context: Context) -> float:
     """Return the least that a step of all envs took."""
     spec, policy = context.env_spec, context.model.policy
-    timed = _Timed(context.env)
+    timed: Any = _Timed(context.env)
     memory = remembering(policy, spec, context.device)
     stepper = EnvStepper(timed, copy.deepcopy(context.transforms), spec, Heart(), memory=memory)
     storage = BatchStorage.allocated(_STEPS, spec.num_envs, spec.observation_space, only_resets(spec))
@@ -47,7 +47,7 @@ def _step_seconds(context: Context) -> float:
     with torch.inference_mode():
         noise = policy.draw(_STEPS, spec.num_envs, torch.Generator(context.device))
         stepper.collect(storage, memory or policy, noise, 0)
-    return min(timed.seconds)
+    return float(min(timed.seconds))
 
 
 class _Timed:

@@ -14,11 +14,12 @@ import numpy.typing as npt
 from pydantic import BaseModel, Field
 
 from rlcore.config import import_named
-from rlcore.envs import ACTION_MASK, AgentSpaces, Packed, keeping_to_masks
+from rlcore.envs import ACTION_MASK, Packed, keeping_to_masks
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, RlcoreError, describe
 from rlcore.types import AgentSpec, Context, EnvSpec, InfoListener, Step
 from rlcore_plugin_pettingzoo.games import Game
 from rlcore_plugin_pettingzoo.sight import Sight
+from rlcore_plugin_pettingzoo.spaces import AgentSpaces
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from rlcore.types import MASK, Context
+from rlcore.types import MASK, Context, Estimator
 from rlcore_plugin_ppo.state_values import StateValues
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tensordict import TensorDict
 
 
-class GAE:
+class GAE(Estimator):
     """Advantages and value targets (Schulman et al., 2016, arXiv 1506.02438, eq. 16).
 
     The value after a terminated step is zero; after a truncated one it is the critic's value of the last observation.

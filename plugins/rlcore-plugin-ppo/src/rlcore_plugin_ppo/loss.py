@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
 from rlcore.learners import inputs_of, mean_of
-from rlcore.types import FIRST, MASK, POLICY_STATE, Context, Key, has_memory, offers
+from rlcore.types import FIRST, MASK, POLICY_STATE, Context, Key, Loss, has_memory, offers
 from rlcore_plugin_ppo.kl_stop import KLStop
 
 CriticLoss = Literal["smooth_l1", "l2"]
@@ -35,7 +35,7 @@ class ActorCriticConfig(BaseModel, extra="forbid"):
     normalize_advantage: bool = Field(False, description="standardise advantages within each minibatch of two or more")
 
 
-class ActorCriticLoss(nn.Module):
+class ActorCriticLoss(nn.Module, Loss):
     """Holds actor and critic, and what losses of a policy and its values do alike; a subclass has the objective.
 
     Attributes:

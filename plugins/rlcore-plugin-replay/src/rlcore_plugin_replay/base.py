@@ -198,19 +198,19 @@ class SamplingBuffer(ABC):
         Raises:
             StorageError: there is no room for them.
         """
-        found = allocate(self._config.storage, shape, self._device, self._context.run.folder)
+        storage = allocate(self._config.storage, shape, self._device, self._context.run.folder)
         saved = (
             'a checkpoint carries those that are filled ([buffer] save = "none" leaves them out)'
             if self._saves
             else "checkpoints leave them out"
         )
-        row_bytes = found.nbytes // shape[0]
+        row_bytes = storage.nbytes // shape[0]
         log.info(
             "replay buffer: %s %s of %d bytes, %.1f MiB; %s",
             f"{shape[0]:,}",
             what,
             row_bytes,
-            found.nbytes / 2**20,
+            storage.nbytes / 2**20,
             saved,
         )
-        return found
+        return storage

@@ -76,15 +76,15 @@ class ReplayBuffer(SamplingBuffer):
 
     def add(self, batch: TensorDict | CollectedBatch) -> None:
         """Copy the valid steps of a batch `[env, time]`."""
-        before = self._ring.written
-        taken = Batch.of(batch)
+        begin = self._ring.written
+        rows = Batch.of(batch)
         if self._ratio is not None:
-            self._ratio.collected(taken)
-        self._intake.write(taken if self._stacks is None else self._stacks.numbered(taken))
-        if self._ring.written > before:
-            self._wrote(before)
+            self._ratio.collected(rows)
+        self._intake.write(rows if self._stacks is None else self._stacks.numbered(rows))
+        if self._ring.written > begin:
+            self._wrote(begin)
             if self._stacks is not None:
-                self._stacks.check_kept(self._oldest(taken.size[0]))
+                self._stacks.check_kept(self._oldest(rows.size[0]))
 
     def extend(self, batch: TensorDict | CollectedBatch) -> Tensor:
         """Copy the valid steps of a batch, and return the places that they took, int64 `[row]`.
@@ -98,9 +98,9 @@ class ReplayBuffer(SamplingBuffer):
                 rewards and the ends of episodes that `n_steps` needs.
             StorageError: there is no room for the rows.
         """
-        before = self._ring.written
+        begin = self._ring.written
         self.add(batch)
-        kept = max(before, self._ring.written - self._config.capacity)
+        kept = max(begin, self._ring.written - self._config.capacity)
         return torch.arange(kept, self._ring.written, device=self._device) % self._config.capacity
 
     def feedback(self, minibatch: Mapping[Key, Tensor], values: Mapping[str, Tensor]) -> None:
@@ -163,8 +163,8 @@ class ReplayBuffer(SamplingBuffer):
         kind = HostIntake if self._device.type == "cpu" else TensorIntake
         return kind(self._ring, self._joined_steps, self._config.gamma)
 
-    def _wrote(self, before: int) -> None:
-        """Take notice of transitions that were written; there had been `before` of them."""
+    def _wrote(self, begin: int) -> None:
+        """Take notice of transitions that were written; there had been `begin` of them."""
 
     def _check(self, state: Mapping[str, Any]) -> None:
         """Refuse transitions of other observations, and those that were joined otherwise.

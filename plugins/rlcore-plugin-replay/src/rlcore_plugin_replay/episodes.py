@@ -112,18 +112,20 @@ class Episodes:
         """
         layout = self._ring.layout
         assert layout is not None
-        before, after, state = self._spans.index_select(0, index).long().unbind(1)
-        inside = torch.minimum(torch.maximum(self._offsets, -before), after)  # [time, sequence]
+        steps_back, steps_ahead, state = self._spans.index_select(0, index).long().unbind(1)
+        inside = torch.minimum(torch.maximum(self._offsets, -steps_back), steps_ahead)  # [time, sequence]
         places = (index // self._num_envs + inside) % self._rows * self._num_envs + index % self._num_envs
-        found = self._ring.rows(places.reshape(-1))
-        entries = layout.views(found.to(device))
+        gathered = self._ring.rows(places.reshape(-1))
+        entries = layout.views(gathered.to(device))
         if self._stacks is not None:
-            entries[OBSERVATION] = self._stacks.stacked(layout.view(found, OBSERVATION)).to(device)
+            entries[OBSERVATION] = self._stacks.stacked(layout.view(gathered, OBSERVATION)).to(device)
         rows = {key: entry.view(*inside.shape, *entry.shape[1:]) for key, entry in entries.items()}
-        own: dict[Key, Tensor] = dict(further)
+        entries_of_episode: dict[Key, Tensor] = dict(further)
         if self._states.layout is not None:
-            own[POLICY_STATE] = self._states_at(state).to(device)
-        return sequences(rows, self._offsets.to(device), after.to(device), self._cut, self._gamma, own)
+            entries_of_episode[POLICY_STATE] = self._states_at(state).to(device)
+        return sequences(
+            rows, self._offsets.to(device), steps_ahead.to(device), self._cut, self._gamma, entries_of_episode
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """Return all rows that are filled, as views, and where sequences lie in them."""
@@ -208,9 +210,9 @@ class Episodes:
         """Return the states at places `[sequence]`; zeros where there is none, since an episode begins there."""
         layout = self._states.layout
         assert layout is not None
-        found = layout.view(self._states.rows(places.clamp(min=0)), POLICY_STATE)
-        kept = (places >= 0).reshape(-1, *[1] * (found.ndim - 1))
-        return torch.where(kept, found, torch.zeros_like(found))
+        states = layout.view(self._states.rows(places.clamp(min=0)), POLICY_STATE)
+        kept = (places >= 0).reshape(-1, *[1] * (states.ndim - 1))
+        return torch.where(kept, states, torch.zeros_like(states))
 
 
 def check_room(capacity: int, num_envs: int, steps: int, cut: Cut, error: type[RlcoreError]) -> None:
@@ -235,5 +237,5 @@ def check_room(capacity: int, num_envs: int, steps: int, cut: Cut, error: type[R
 
 def _flags(entry: Tensor) -> list[list[bool]]:
     """Return flags `[env, time, 1]` as lists."""
-    found: list[list[bool]] = entry.squeeze(-1).tolist()
-    return found
+    flags: list[list[bool]] = entry.squeeze(-1).tolist()
+    return flags

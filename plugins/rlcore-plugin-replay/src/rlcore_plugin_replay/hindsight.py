@@ -93,12 +93,12 @@ class HindsightReplayBuffer(ReplayBuffer):
         Raises:
             RlcoreError: most rewards of the first batch are not those that the env gives for its goals.
         """
-        before = self._ring.written
+        begin = self._ring.written
         super().add(batch)
-        taken = Batch.of(batch)
-        done = taken.columns[DONE].reshape(taken.size).numpy(force=True)
-        valid = np.ones_like(done) if taken.mask is None else taken.mask.reshape(taken.size).numpy(force=True)
-        self._episodes.add(done, valid, before)
+        rows = Batch.of(batch)
+        done = rows.columns[DONE].reshape(rows.size).numpy(force=True)
+        valid = np.ones_like(done) if rows.mask is None else rows.mask.reshape(rows.size).numpy(force=True)
+        self._episodes.add(done, valid, begin)
         if not self._checked and len(self):
             self._check_rewards()
 
@@ -173,8 +173,10 @@ class HindsightReplayBuffer(ReplayBuffer):
         if reached is not None:
             achieved = self._space.tensor(read(FOLLOWING), ACHIEVED)
             achieved = achieved.reshape(steps, -1, *achieved.shape[1:])[:, chosen]
-            given, ends = self._outcome(achieved.flatten(0, 1), reached.repeat(steps, *(1 for _ in reached.shape[1:])))
-            reward[:, chosen] = given.reshape(steps, -1)
+            rewards, ends = self._outcome(
+                achieved.flatten(0, 1), reached.repeat(steps, *(1 for _ in reached.shape[1:]))
+            )
+            reward[:, chosen] = rewards.reshape(steps, -1)
             if ends is not None:
                 terminated[:, chosen] = ends.reshape(steps, -1)
                 done[:, chosen] = terminated[:, chosen] | truncated[:, chosen]
@@ -207,15 +209,15 @@ class HindsightReplayBuffer(ReplayBuffer):
         self._checked = True
         entries = self._gathered(torch.arange(min(len(self), 100), device=self._device))
         leaves = self._space.tensors(entries[FOLLOWING])
-        given, _ = self._outcome(leaves[ACHIEVED], leaves[DESIRED])
-        seen = entries[REWARD].reshape(-1).numpy(force=True)
-        wrong = ~np.isclose(given, seen, rtol=1e-3, atol=1e-5)
-        if 2 * wrong.sum() > len(seen):
+        of_env, _ = self._outcome(leaves[ACHIEVED], leaves[DESIRED])
+        collected = entries[REWARD].reshape(-1).numpy(force=True)
+        wrong = ~np.isclose(of_env, collected, rtol=1e-3, atol=1e-5)
+        if 2 * wrong.sum() > len(collected):
             first = int(wrong.argmax())
             raise RlcoreError(
-                f"{_USE}: a reward of {seen[first]:g} was collected where the env gives {given[first]:g} for that "
-                "goal; rewards of other goals would not be of that kind. Leave out what changes rewards: transforms, "
-                "hooks and wrappers"
+                f"{_USE}: a reward of {collected[first]:g} was collected where the env gives {of_env[first]:g} for "
+                "that goal; rewards of other goals would not be of that kind. Leave out what changes rewards: "
+                "transforms, hooks and wrappers"
             )
 
 
@@ -232,9 +234,9 @@ def joined_rewards(reward: Array, done: BoolArray, count: Array, gamma: float) -
         Rewards `[row]`, in double precision, and steps int64 `[row]`.
     """
     steps = np.arange(len(reward))[:, np.newaxis]
-    before = np.zeros_like(done)
-    before[1:] = np.logical_or.accumulate(done[:-1], axis=0)
-    counts = ~before & (steps < count)
+    is_over = np.zeros_like(done)
+    is_over[1:] = np.logical_or.accumulate(done[:-1], axis=0)
+    counts = ~is_over & (steps < count)
     return (gamma**steps * counts * reward.astype(np.float64)).sum(0), counts.sum(0)
 
 
@@ -264,8 +266,10 @@ def _space_of(context: Context) -> Packed:
     here, there = space.leaves[ACHIEVED], space.leaves[DESIRED]
     if (here.shape, space.dtypes[ACHIEVED]) != (there.shape, space.dtypes[DESIRED]):
         raise ConfigError(f"{_USE}: the {ACHIEVED} is {here} and the {DESIRED} {there}; they must be of one form")
-    own = context.env.spec.observation_space
-    if not isinstance(own, Packed) or any(own.leaves[name] != space.leaves[name] for name in (ACHIEVED, DESIRED)):
+    env_space = context.env.spec.observation_space
+    if not isinstance(env_space, Packed) or any(
+        env_space.leaves[name] != space.leaves[name] for name in (ACHIEVED, DESIRED)
+    ):
         raise ConfigError(f"{_USE}: a [[transform]] changes the goals, of which the env then knows no rewards")
     if spec.frame_skip > 1:
         raise ConfigError(f"{_USE} needs the reward of one step, not a sum over several: [env] frame_skip = 1")

@@ -38,8 +38,8 @@ class HostSumTree:
 
     def __getitem__(self, index: Array) -> Array:
         """Return the numbers at places `[sample]`."""
-        found: Array = self._flat[0].take(index)
-        return found
+        values: Array = self._flat[0].take(index)
+        return values
 
     def __setitem__(self, index: Array, values: Array) -> None:
         """Set the numbers at places `[sample]`; of a place that is named twice, the last of its values stays."""

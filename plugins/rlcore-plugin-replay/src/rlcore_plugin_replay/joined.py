@@ -125,22 +125,24 @@ class _Window:
     def load(self, waiting: Mapping[Key, torch.Tensor], mask: torch.Tensor) -> None:
         """Put steps `[env, time, *shape]` before those of the next batch."""
         self.held = waiting[DONE].shape[1]
-        before = slice(self._most - self.held, self._most)
+        waiting_steps = slice(self._most - self.held, self._most)
         for key in self._dtypes:
-            self._entries[key][before] = array_of(waiting[key]).swapaxes(0, 1)
+            self._entries[key][waiting_steps] = array_of(waiting[key]).swapaxes(0, 1)
         if not mask.all():
-            self._begin_mask()[before] = array_of(mask).T
+            self._begin_mask()[waiting_steps] = array_of(mask).T
 
     def state_dict(self) -> dict[str, Any]:
         """Return copies of the steps that wait."""
         if not self.held:
             return {"waiting": None, "mask": None}
-        before = slice(self._most - self.held, self._most)
+        waiting_steps = slice(self._most - self.held, self._most)
         waiting = {
-            key: torch.from_numpy(np.ascontiguousarray(self._entries[key][before].swapaxes(0, 1)).copy()).view(dtype)
+            key: torch.from_numpy(np.ascontiguousarray(self._entries[key][waiting_steps].swapaxes(0, 1)).copy()).view(
+                dtype
+            )
             for key, dtype in self._dtypes.items()
         }
-        valid = np.ones((self.held, self._envs), bool) if self._valid is None else self._valid[before]
+        valid = np.ones((self.held, self._envs), bool) if self._valid is None else self._valid[waiting_steps]
         return {"waiting": waiting, "mask": torch.from_numpy(np.ascontiguousarray(valid.T).copy())}
 
     def _join_whole(self, first: int, count: int) -> None:

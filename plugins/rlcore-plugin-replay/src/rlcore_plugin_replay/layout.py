@@ -69,9 +69,9 @@ class RowLayout:
         layout = cls({key: entries[key] for key in keys})
         layout.words = 0
         for part in parts:
-            for key, own in part._fields.items():
-                by = layout.words * (WORD.itemsize // own.dtype.itemsize)
-                layout._fields[key] = replace(own, begin=own.begin + by, end=own.end + by)
+            for key, part_field in part._fields.items():
+                by = layout.words * (WORD.itemsize // part_field.dtype.itemsize)
+                layout._fields[key] = replace(part_field, begin=part_field.begin + by, end=part_field.end + by)
             layout.words += part.words
         layout._places = {key: layout._place(key) for key in keys}
         return layout
@@ -104,17 +104,17 @@ class RowLayout:
 
         return read
 
-    def check(self, found: Mapping[Key, Entry]) -> None:
+    def check(self, entries: Mapping[Key, Entry]) -> None:
         """Refuse entries that would not fit.
 
         Raises:
             RlcoreError: keys, dtypes or shapes differ from those of the first batch.
         """
-        if found == self.entries:
+        if entries == self.entries:
             return
-        wrong = [key for key in {**self.entries, **found} if self.entries.get(key) != found.get(key)]
+        wrong = [key for key in {**self.entries, **entries} if self.entries.get(key) != entries.get(key)]
         differences = "; ".join(
-            f"{key!r} is {described(found.get(key))}, and was {described(self.entries.get(key))}" for key in wrong
+            f"{key!r} is {described(entries.get(key))}, and was {described(self.entries.get(key))}" for key in wrong
         )
         raise RlcoreError(
             f"a batch does not fit the rows of the replay buffer: {differences}. All batches of a run need the same "

@@ -46,8 +46,8 @@ class NStep:
             The same with as many transitions per env as steps came in, less those that wait.
         """
         if self._waiting is not None and self._waiting_mask is not None:
-            before = self._waiting
-            columns = {key: torch.cat([before[key].to(value.device), value], 1) for key, value in columns.items()}
+            waiting = self._waiting
+            columns = {key: torch.cat([waiting[key].to(value.device), value], 1) for key, value in columns.items()}
             mask = torch.cat([self._waiting_mask.to(mask.device), mask], 1)
         count = max(0, mask.shape[1] - self._steps + 1)
         self._waiting = {key: column[:, count:].clone() for key, column in columns.items()}

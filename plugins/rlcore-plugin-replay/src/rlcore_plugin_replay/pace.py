@@ -46,9 +46,9 @@ class ReplayRatio:
             steps, can_sample = sum(there), any(able)
         if not can_sample:
             return 0
-        before = self._updates_of(self.steps)
+        updates_so_far = self._updates_of(self.steps)
         self.steps += steps
-        return self._updates_of(self.steps) - before
+        return self._updates_of(self.steps) - updates_so_far
 
     def most_updates(self, batch_steps: int) -> int:
         """Return how many updates follow a batch of so many steps at most."""

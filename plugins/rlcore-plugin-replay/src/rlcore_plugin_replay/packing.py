@@ -144,14 +144,14 @@ def array_of(tensor: Tensor) -> Array:
 
 def _leaves(batch: Any) -> dict[Key, Tensor]:
     """Return the tensors of a batch by key; in a third of the time that its own `keys` and `get` take."""
-    found: dict[Key, Tensor] = {}
+    leaves: dict[Key, Tensor] = {}
     for key, value in batch.items():
         if isinstance(value, Tensor):
-            found[key] = value
+            leaves[key] = value
         else:
             for below, tensor in _leaves(value).items():
-                found[(key, *below) if isinstance(below, tuple) else (key, below)] = tensor
-    return found
+                leaves[(key, *below) if isinstance(below, tuple) else (key, below)] = tensor
+    return leaves
 
 
 def _kind(tensor: Tensor | None) -> tuple[torch.dtype, torch.Size] | None:

@@ -119,8 +119,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         if index.numel():
             self._priorities.set(index, priority.detach())
 
-    def _wrote(self, before: int) -> None:
-        count = min(self._ring.written - before, self._config.capacity)
+    def _wrote(self, begin: int) -> None:
+        count = min(self._ring.written - begin, self._config.capacity)
         self._priorities.begin((self._ring.written - count) % self._config.capacity, count)
 
     def _draw(self, size: int) -> Minibatch:

@@ -16,7 +16,7 @@ from rlcore_plugin_replay.streams import Cut
 
 
 def sequences(
-    rows: Mapping[Key, Tensor], offset: Tensor, after: Tensor, cut: Cut, gamma: float, own: Mapping[Key, Tensor]
+    rows: Mapping[Key, Tensor], offset: Tensor, after: Tensor, cut: Cut, gamma: float, further: Mapping[Key, Tensor]
 ) -> SequenceMinibatch:
     """Return a minibatch of sequences.
 
@@ -26,7 +26,7 @@ def sequences(
         after: how many steps of the episode follow from there on, as far as rows reach, int64 `[sequence]`.
         cut: of episodes into sequences.
         gamma: the discount.
-        own: entries that are there already.
+        further: entries that are there already.
 
     Returns:
         The rows, with what is under `next` that of the last of the steps that are joined, and the rewards summed;
@@ -39,7 +39,7 @@ def sequences(
     bootstrap, last = row + joined, row + (joined - 1).clamp(min=0)
     sequence = torch.arange(len(after), device=offset.device)
     entries: dict[Key, Tensor] = {
-        **own,
+        **further,
         MASK: trained.unsqueeze(-1),
         STEPS: joined.unsqueeze(-1),
         BOOTSTRAP: bootstrap.unsqueeze(-1),

@@ -116,12 +116,12 @@ class SequenceReplayBuffer(SamplingBuffer):
                 than there is room for.
             StorageError: there is no room for the rows.
         """
-        taken = Batch.of(batch)
+        rows = Batch.of(batch)
         if self._ratio is not None:
-            self._ratio.collected(taken)
+            self._ratio.collected(rows)
         if self._episodes is None:
-            self._episodes = self._new_episodes(taken.size[0] if taken.size else 0)
-        self._follow(*self._episodes.add(taken))
+            self._episodes = self._new_episodes(rows.size[0] if rows.size else 0)
+        self._follow(*self._episodes.add(rows))
 
     def feedback(self, minibatch: Mapping[Key, Tensor], values: Mapping[str, Tensor]) -> None:
         """Set the priorities of a minibatch from `td_error` `[time, sequence, 1]`.

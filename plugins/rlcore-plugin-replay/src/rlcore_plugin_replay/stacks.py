@@ -76,10 +76,14 @@ class Stacks:
         self._check_form(observation, len(batch.size))
         valid = _valid(batch)
         begins, repeats, moved = self._compare(observation, following, valid)
-        before, after, sources = self._count(begins, repeats, moved, valid)
+        numbers, following_numbers, sources = self._count(begins, repeats, moved, valid)
         self._store(observation, following, sources)
         self._latest = following[:, -1].clone()
-        columns = {**batch.columns, OBSERVATION: _numbers(before, following), FOLLOWING: _numbers(after, following)}
+        columns = {
+            **batch.columns,
+            OBSERVATION: _numbers(numbers, following),
+            FOLLOWING: _numbers(following_numbers, following),
+        }
         return Batch(columns, batch.mask, batch.size)
 
     def stacked(self, numbers: Tensor) -> Tensor:
@@ -99,12 +103,12 @@ class Stacks:
             entries: of samples.
             one_step: whether the observations after are those before moved on by one frame, which are fetched once.
         """
-        before, after = entries[OBSERVATION], entries[FOLLOWING]
+        observations, following = entries[OBSERVATION], entries[FOLLOWING]
         if one_step:
-            frames = self.stacked(torch.cat([before, after[:, -1:]], 1))
+            frames = self.stacked(torch.cat([observations, following[:, -1:]], 1))
             entries[OBSERVATION], entries[FOLLOWING] = frames[:, :-1], frames[:, 1:]
         else:
-            frames = self.stacked(torch.cat([before, after], 1))
+            frames = self.stacked(torch.cat([observations, following], 1))
             entries[OBSERVATION], entries[FOLLOWING] = frames[:, : self._stack], frames[:, self._stack :]
 
     def check_kept(self, numbers: Tensor) -> None:
@@ -192,17 +196,17 @@ class Stacks:
         if self._latest is not None and len(self._latest) == len(observation):
             begins[:, 0] = ~_equal(observation[:, 0], self._latest.to(observation.device), 1)
         moved: list[list[bool]] = _equal(observation[:, :, 1:], following[:, :, :-1], 2).tolist()
-        found: list[list[bool]] = begins.tolist()
-        for env, row in enumerate(found):  # a step that only resets leads to the beginning of an episode
+        flags: list[list[bool]] = begins.tolist()
+        for env, row in enumerate(flags):  # a step that only resets leads to the beginning of an episode
             row[0] = row[0] or env >= len(self._numbers) or self._numbers[env] is None
             row[1:] = [begun or not before for begun, before in zip(row[1:], valid[env][:-1], strict=True)]
-        places = [(env, time) for env, row in enumerate(found) for time, begun in enumerate(row) if begun]
+        places = [(env, time) for env, row in enumerate(flags) for time, begun in enumerate(row) if begun]
         if not places:
-            return found, {}, moved
+            return flags, {}, moved
         env_of, time_of = torch.tensor(places, device=observation.device).unbind(1)
         first = observation[env_of, time_of]
         repeats: list[list[bool]] = _equal(first[:, 1:], first[:, :-1], 2).tolist()
-        return found, dict(zip(places, repeats, strict=True)), moved
+        return flags, dict(zip(places, repeats, strict=True)), moved
 
     def _count(
         self,

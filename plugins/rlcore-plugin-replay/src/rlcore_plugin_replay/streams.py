@@ -114,9 +114,9 @@ class Streams:
         """
         plan = Plan()
         for env in range(self._num_envs):
-            before = self._count[env]
+            begin = self._count[env]
             self._take_env(plan, env, valid[env], done[env], None if first is None else first[env])
-            self._drop(plan, env, before)
+            self._drop(plan, env, begin)
         return plan
 
     def end(self) -> Plan:
@@ -181,10 +181,10 @@ class Streams:
         state = self._state_place(env, row) if step > burn_in else -1
         plan.begun.append((self._place(env, row), min(step, burn_in), after, state))
 
-    def _drop(self, plan: Plan, env: int, before: int) -> None:
+    def _drop(self, plan: Plan, env: int, begin: int) -> None:
         """Note the sequences that end since there were so many rows."""
         behind = 1 - self._rows + self._cut.burn_in
-        for row in range(max(0, before + behind), self._count[env] + behind):
+        for row in range(max(0, begin + behind), self._count[env] + behind):
             plan.dropped.append(self._place(env, row))
 
     def _place(self, env: int, row: int) -> int:

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from torch import Tensor
 
 from rlcore.errors import ConfigError
-from rlcore.types import Context, offers
+from rlcore.types import Context, Loss, with_defaults
 
 TD_ERROR: Final = "td_error"
 WEIGHT: Final = "priority_weight"
-
-
-class _WithTDError(Protocol):
-    """A loss that says whether it returns `td_error`."""
-
-    gives_td_error: bool
-
-
-class _WithNames(Protocol):
-    """A loss that can be asked for some of its losses."""
-
-    loss_names: tuple[str, ...]
 
 
 class TDErrors:
@@ -40,13 +28,13 @@ class TDErrors:
 
     def __init__(self, buffer: str, instead: str, context: Context) -> None:
         self._buffer, self._instead = buffer, instead
-        loss = context.built.get("loss")
-        if offers(loss, _WithTDError) and not loss.gives_td_error:
+        loss = with_defaults(context.built.get("loss"), Loss)
+        if loss.gives_td_error is False:
             raise ConfigError(
                 f"[buffer] use: {buffer} needs a loss that returns {TD_ERROR!r} [sample, 1], and this one "
                 f"never does; take {instead}, or another loss"
             )
-        self._every_loss: tuple[str, ...] = tuple(loss.loss_names) if offers(loss, _WithNames) else ()
+        self._every_loss: tuple[str, ...] = tuple(loss.loss_names)
 
     def of(self, values: Mapping[str, Tensor]) -> Tensor | None:
         """Return the errors of an update; None where it asked for some losses alone, without any.

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
 from rlcore.errors import ConfigError
+from rlcore.types import Loss
 
 FixedTemperature: TypeAlias = Literal["auto"] | Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 
@@ -19,7 +20,7 @@ TRAINS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 
 
-class SoftLoss(nn.Module):
+class SoftLoss(nn.Module, Loss):
     """A loss with a temperature (Haarnoja et al., 2018, arXiv 1812.05905, section 5).
 
     Attributes:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from rlcore.errors import ConfigError
 from rlcore.learners import TargetConfig, TargetUpdater
-from rlcore.types import Context, Key, has_memory, offers
+from rlcore.types import Context, Key, Loss, has_memory, offers
 from rlcore_plugin_sac.critics import Critics
 from rlcore_plugin_sac.entropy import TRAINS
 from rlcore_plugin_sac.sequences import SequenceRows, Unrolled
@@ -43,7 +43,7 @@ class ActorCriticConfig(TargetConfig):
     in_turn: bool = Field(False, description=IN_TURN)
 
 
-class ActorCriticLoss(nn.Module):
+class ActorCriticLoss(nn.Module, Loss):
     """Holds the networks, moves the targets, and takes the critics' error.
 
     Of a model with memory, minibatches are sequences, as the buffer `replay:sequences` has them: each memory goes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
@@ -44,15 +44,14 @@ class DDPGLoss(ActorCriticLoss):
         super().__init__(config, context, [("critics", "target_critics"), ("actor", "target_actor")])
         model: Any = context.model
         self.target_actor = model.target_actor
-        self.sample_noise: Callable[[int, torch.Generator], dict[Key, Tensor]] | None = self._masks
         self._check_noise()
 
     def _check_noise(self) -> None:
         """See that the settings fit, and whether anything is random."""
         if self.critics.critics > 1:
             raise ConfigError(f"[loss] ddpg has one critic: set [model] critics = 1, not {self.critics.critics}")
-        if not self._dropout:
-            self.sample_noise = None
+        if self._dropout:  # a learner keeps a generator for a loss that has the method
+            self.sample_noise = self._masks  # type: ignore[method-assign]
 
     def losses(self, minibatch: Mapping[Key, Tensor], names: Collection[str] | None) -> dict[str, Tensor]:
         """Return the losses that are asked for and their metrics."""
@@ -113,7 +112,7 @@ class TD3Loss(DDPGLoss):
         self._clip = config.target_noise_clip
 
     def _check_noise(self) -> None:
-        self.sample_noise = self._sample_noise
+        self.sample_noise = self._sample_noise  # type: ignore[method-assign]
 
     def _sample_noise(self, samples: int, generator: torch.Generator) -> dict[Key, Tensor]:
         """Return `("next", "noise")`, standard normal `[sample, action]`, and what dropout leaves."""

@@ -90,7 +90,7 @@ class SpoolingLogger(Logger):
         return self._error
 
     @property
-    def unsent(self) -> int:
+    def unsent(self) -> int:  # type: ignore[override]
         """How many records wait on disk; of a closed logger, also those of which nobody knows that they arrived."""
         return self.spool.count() + (self.spool.unconfirmed if self._sender is None else 0)
 
@@ -259,13 +259,13 @@ class SpoolingLogger(Logger):
             log.warning("%s", text)
             return
         with self._contact:
-            before = self._error
+            earlier_error = self._error
             self._connected, self._error = event == "connected", text
             self._contact.notify_all()
         name = f"{type(self).__name__} {self._name!r}"
-        if text and not before:
+        if text and not earlier_error:
             log.warning("%s: %s; what is logged waits on disk", name, text)
-        elif before and not text:
+        elif earlier_error and not text:
             log.warning("%s is connected again", name)
 
 

@@ -125,10 +125,10 @@ class TensorboardLogger(Logger):
     def begin_anew(self) -> None:
         """Begin with no events; files that are there go into a folder of their own, which TensorBoard shows apart."""
         self.close()
-        if before := self.files():
+        if files := self.files():
             aside = self._folder / f"before-{secrets.token_hex(3)}"
             aside.mkdir()
-            for file in before:
+            for file in files:
                 file.rename(aside / file.name)
             log.warning("the run starts over; its events of before are now in %s", aside)
 

@@ -132,7 +132,7 @@ class ToyEnv:
         self._listener = listener
 
     def render(self, indices: Sequence[int] | None = None) -> Array:
-        """Return pictures of these envs, or of all, uint8 `[picture, 32, 48, 3]`; see `RenderableEnv`."""
+        """Return pictures of these envs, or of all, uint8 `[picture, 32, 48, 3]`; see `Env`."""
         if self._config.render_mode is None:
             raise EnvError("env 'toy' was made without render_mode = 'rgb_array'; it cannot be rendered")
         over = self._terminated | self._truncated

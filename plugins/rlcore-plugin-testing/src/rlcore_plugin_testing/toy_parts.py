@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
@@ -21,7 +21,7 @@ from rlcore.hooks.specs import hookimpl
 from rlcore.learners.inputs import inputs_of, mean_of
 from rlcore.loggers.base import LoggerBase
 from rlcore.state.kinds import dtype_of
-from rlcore.types import FIRST, POLICY_STATE, Key, has_memory
+from rlcore.types import FIRST, POLICY_STATE, Checkpointer, Estimator, Key, Loss, has_memory
 from rlcore.types.context import Context
 from rlcore.types.models import part_of
 
@@ -87,7 +87,7 @@ class ToyTransform:
         self._mean = self._mean + (observation - self._mean).sum(0) / self._count
 
 
-class ToyEstimator:
+class ToyEstimator(Estimator):
     """The advantage of one step: `reward + gamma * V(next) - V`, without the middle term after a terminated step."""
 
     takes_memory = True
@@ -103,7 +103,7 @@ class ToyEstimator:
             return False
 
     def __init__(self, config: Config, context: Context) -> None:
-        self.every: Final = "batch"
+        self.every = "batch"
         self._gamma = config.gamma
         self._critic = part_of(context.model, "critic")
         self._has_memory = has_memory(context.model)
@@ -127,7 +127,7 @@ class ToyEstimator:
         return self._critic(rows["observation"], rows[POLICY_STATE], begins).unflatten(0, steps.batch_size)  # type: ignore[no-any-return]
 
 
-class ToyLoss(nn.Module):
+class ToyLoss(nn.Module, Loss):
     """The policy gradient and the squared error of the critic."""
 
     requires = ("actor", "critic")
@@ -224,7 +224,7 @@ class ToyLogger(LoggerBase):
         self.file.set_aside()
 
 
-class ToyCheckpointer:
+class ToyCheckpointer(Checkpointer):
     """Writes the bytes of all tensors into `tensors.bin`, and where they are into `index.json`."""
 
     class Config(BaseModel, extra="forbid"):

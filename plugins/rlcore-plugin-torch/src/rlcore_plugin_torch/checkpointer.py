@@ -16,13 +16,13 @@ from torch import Tensor
 from rlcore.checkpoints import Form, TensorFiles, dense, read_description, write_description
 from rlcore.errors import StorageError
 from rlcore.files import plain_file
-from rlcore.types import Context
+from rlcore.types import Checkpointer, Context
 
 TENSORS: Final = "tensors.pt"
 INDEX: Final = "tensors.json"
 
 
-class TorchCheckpointer:
+class TorchCheckpointer(Checkpointer):
     """Writes `tensors.pt`, and beside it `tensors.json`: which record of the file holds which tensor.
 
     The records of a `.pt` file are plain bytes in a zip archive, so with the index no pickle needs to be read.

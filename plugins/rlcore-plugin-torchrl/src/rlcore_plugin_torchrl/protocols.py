@@ -5,7 +5,7 @@ They are asked for by their methods and attributes, as TorchRL is not imported h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sized
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -226,24 +226,6 @@ class Timed(Protocol):
     instance: Any
     seconds: float
     calls: int
-
-
-class CallsTogether(Protocol):
-    """A hook that stands for several at one point.
-
-    Attributes:
-        called_together: those hooks, in which their times are kept.
-    """
-
-    called_together: Sequence[Timed]
-
-
-class Closable(Protocol):
-    """An env that holds what must be given back."""
-
-    def close(self) -> object:
-        """Give it back."""
-        ...
 
 
 class WithTrainingMode(Protocol):

@@ -22,7 +22,7 @@ from torchsnapshot.version import __version__ as torchsnapshot_version
 from rlcore.checkpoints import Form, TensorFiles, dense, read_description, write_description
 from rlcore.errors import StorageError
 from rlcore.state import bytes_of
-from rlcore.types import Context
+from rlcore.types import Checkpointer, Context
 from rlcore_plugin_torchsnapshot.flat_files import FlatFiles, flat
 
 METADATA: Final[str] = SNAPSHOT_METADATA_FNAME
@@ -35,7 +35,7 @@ _SLAB_BYTES: Final = 16 << 20
 _BUDGET_BYTES: Final = 64 << 20
 
 
-class TorchsnapshotCheckpointer:
+class TorchsnapshotCheckpointer(Checkpointer):
     """Writes a snapshot that `torchsnapshot.Snapshot` opens, and `tensors.json`: which of its entries is which tensor.
 
     Types that torchsnapshot would pickle, and bfloat16, are written as bytes; the index says what they are.

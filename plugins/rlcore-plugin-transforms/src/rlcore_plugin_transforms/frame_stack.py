@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium
 import numpy as np
@@ -27,7 +27,7 @@ class FrameStack(PassThrough):
     Source: Mnih et al. 2015, "Human-level control through deep reinforcement learning", methods.
     """
 
-    takes_some_envs: Final = True  # what it carries belongs to the envs, and it leaves batches as they are
+    takes_some_envs = True  # what it carries belongs to the envs, and it leaves batches as they are
 
     class Config(BaseModel, extra="forbid"):
         """What is stacked, and how."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
@@ -30,7 +30,7 @@ class TimeFeature(PassThrough):
     Source: Pardo et al. 2018, "Time Limits in Reinforcement Learning", arXiv 1712.00378.
     """
 
-    takes_some_envs: Final = True  # what it carries belongs to the envs, and it leaves batches as they are
+    takes_some_envs = True  # what it carries belongs to the envs, and it leaves batches as they are
 
     class Config(BaseModel, extra="forbid"):
         """Nothing to configure: the limit is that of the env."""

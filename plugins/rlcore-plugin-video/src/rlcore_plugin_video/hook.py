@@ -15,7 +15,7 @@ from torch import Tensor
 from rlcore import hookimpl
 from rlcore.envs import play
 from rlcore.errors import ConfigError, RlcoreError
-from rlcore.types import Context, RenderableEnv
+from rlcore.types import Context, Env, defines
 from rlcore_plugin_video.frames import MAX_FRAMES, center_crop, stack, tile, to_frames
 from rlcore_plugin_video.mp4 import VideoFolder
 
@@ -50,7 +50,7 @@ class VideoHook:
         self._config = config
         self._context = context
         self._make_env = context.make_env
-        self._env: RenderableEnv | None = None
+        self._env: Env | None = None
         self._ready = False
         self._evaluations = 0
 
@@ -102,13 +102,13 @@ class VideoHook:
         self._pictures(env, [0])
         self._ready = True
 
-    def _rendered_env(self, num_envs: int) -> RenderableEnv:
+    def _rendered_env(self, num_envs: int) -> Env:
         """Return an env that is made to render; the one of the last evaluation, if it has as many envs."""
         if self._env is not None and self._env.spec.num_envs == num_envs:
             return self._env
         self.shutdown()
         env = self._make_env(num_envs, render_mode="rgb_array")
-        if not isinstance(env, RenderableEnv):
+        if not defines(env, Env.render):
             env.close()
             raise ConfigError(f"env {env.spec.id!r} has the key render_mode, but no render() and render_fps")
         self._env = env
@@ -124,7 +124,7 @@ class VideoHook:
         if self._context.run.folder is not None:
             self._write(self._context.run.folder / VIDEOS, videos, result, fps)
 
-    def _play(self, env: RenderableEnv, result: EvaluationResult) -> list[Tensor]:
+    def _play(self, env: Env, result: EvaluationResult) -> list[Tensor]:
         """Play the evaluation again; return the frames of its first episodes, `[T, C, H, W]` each.
 
         There is a frame before the first step, then one after every `skip`-th, and that of the end.
@@ -151,7 +151,7 @@ class VideoHook:
             name = self._config.tag if len(videos) == 1 else f"{self._config.tag}_seed{seed}"
             files.log_video(name, video.unsqueeze(0), result.frames, fps)
 
-    def _pictures(self, env: RenderableEnv, indices: list[int]) -> list[Tensor]:
+    def _pictures(self, env: Env, indices: list[int]) -> list[Tensor]:
         """Return a frame `[C, H, W]` of each of these envs."""
         if not indices:
             return []

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from rlcore.types import Group
+
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from rlcore.types import Group
 
-
-class WaitingGroup:
+class WaitingGroup(Group):
     """Makes the calls of another group.
 
     Args:
@@ -30,7 +30,7 @@ class WaitingGroup:
     def __init__(self, group: Group) -> None:
         self.rank, self.size, self.generation = group.rank, group.size, group.generation
         self.waits = False
-        self.waited = 0.0
+        self.waited: float = 0.0
         self._group = group
 
     def sum_(self, flat: Tensor) -> None:

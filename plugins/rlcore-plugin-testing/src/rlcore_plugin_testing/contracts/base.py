@@ -25,8 +25,10 @@ from rlcore.run.build import build
 from rlcore.run.ready import Run
 from rlcore.state.tree import through_checkpoint
 from rlcore.types.context import Context
-from rlcore.types.optional import Discounting, Saveable, missing, offers
+from rlcore.types.optional import missing, offers
 from rlcore.types.outputs import Stateful
+from rlcore.types.part import defines, with_defaults
+from rlcore.types.settings import SectionKeys
 from rlcore_plugin_testing.compare import difference
 from rlcore_plugin_testing.resumed import differing_parts, newest
 from rlcore_plugin_testing.small_run import TOY_CONFIG, make_config
@@ -240,7 +242,7 @@ class StateContract(ComponentContract):
     def test_the_discount_counts(self) -> None:
         """A key `gamma` changes what a component does, unless its config says that it does not count."""
         settings = self.settings()
-        if "gamma" not in type(settings).model_fields or (offers(settings, Discounting) and not settings.discounts):
+        if "gamma" not in type(settings).model_fields or not with_defaults(settings, SectionKeys).discounts:
             pytest.skip("has no discount")
         found = []
         for gamma in (0.25, 0.75):
@@ -272,7 +274,7 @@ class StateContract(ComponentContract):
 
 def saved(component: Any) -> Any:
     """Return the state of a component as a checkpoint gives it back, or None when it has none."""
-    if not offers(component, Saveable):
+    if not defines(component, Stateful.state_dict):
         return None
     assert offers(component, Stateful), f"{type(component).__name__} has state_dict but no load_state_dict"
     return through_checkpoint(component.state_dict())

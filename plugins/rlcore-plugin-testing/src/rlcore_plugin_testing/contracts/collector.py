@@ -10,10 +10,9 @@ import pytest
 import torch
 
 from rlcore.errors import EnvError
-from rlcore.types import MASK, Episode
-from rlcore.types.collected import ColumnCollector
+from rlcore.types import MASK, Collector, Episode
 from rlcore.types.context import Context
-from rlcore.types.optional import Inexact, offers
+from rlcore.types.part import defines
 from rlcore_plugin_testing.compare import difference
 from rlcore_plugin_testing.contracts.base import StateContract, saved
 from rlcore_plugin_testing.small_run import TOY_CONFIG
@@ -43,7 +42,7 @@ class CollectorContract(StateContract):
     def behaviour(self, component: Any, context: Context) -> Any:
         """Return the next batch and its episodes; where a resume starts episodes over, they start over here too."""
         state = saved(component)
-        if state is not None and not (offers(component, Inexact) and component.inexact() is None):
+        if state is not None and not (defines(component, Collector.inexact) and component.inexact() is None):
             component.load_state_dict(state)
         batch = component.collect().clone().flatten_keys(".").to_dict()
         return {"batch": batch, "episodes": [episode._asdict() for episode in component.episodes()]}
@@ -80,7 +79,7 @@ class CollectorContract(StateContract):
         """Where a collector gives its batches as tensors too, the loop takes the form that the others in it need."""
         collector = self.make(self.bench())
         batch = collector.collect()
-        if not offers(collector, ColumnCollector):
+        if not defines(collector, Collector.collect_columns):
             pytest.skip("it gives TensorDicts alone")
         columns = collector.collect_columns()
         keys = list(batch.keys(include_nested=True, leaves_only=True))

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from rlcore.buffers.minibatch import Minibatch
-from rlcore.envs.action_masks import keeping_to_masks, masks_actions
-from rlcore.envs.rollout import random_actions
+from rlcore.envs.action_masks import keeping_to_masks, masks_actions, random_actions
 from rlcore.learners.joint import rows_of
 from rlcore.types import FIRST, MASK, NEXT_POLICY_STATE, POLICY_STATE, has_memory
 from rlcore.types.context import Context
@@ -77,7 +76,7 @@ class Lawful:
 
 def lawful(env: Env) -> Env:
     """Return an env that a suite may step with any actions: itself, where all of them are allowed."""
-    return Lawful(env) if masks_actions(env.spec) else env
+    return cast("Env", Lawful(env)) if masks_actions(env.spec) else env
 
 
 def collected(context: Context) -> TensorDict:

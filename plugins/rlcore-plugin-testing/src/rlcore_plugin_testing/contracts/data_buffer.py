@@ -7,10 +7,9 @@ from typing import Any, ClassVar, Final
 
 import torch
 
+from rlcore.types import Buffer
 from rlcore.types.context import Context
-from rlcore.types.optional import offers
-from rlcore.types.optional_data import SelfFilled, SpecGiver
-from rlcore.types.optional_learning import UpdateCounter
+from rlcore.types.part import defines, with_defaults
 from rlcore_plugin_testing.contracts.base import StateContract
 from rlcore_plugin_testing.small_run import TOY_CONFIG
 
@@ -48,8 +47,7 @@ class DataBufferContract(StateContract):
         """A run without a collector is refused otherwise."""
         buffer = self.make(self.bench())
         assert buffer.warmup_frames == 0, "frames never pass, so a warm-up would never end"
-        assert offers(buffer, SelfFilled), "it has no attribute has_data"
-        assert buffer.has_data, "has_data is not True"
+        assert with_defaults(buffer, Buffer).has_data, "has_data is not True"
 
     def test_minibatches_have_one_shape(self) -> None:
         """A compiled update sees one shape."""
@@ -64,8 +62,9 @@ class DataBufferContract(StateContract):
     def test_yields_no_more_than_it_says(self) -> None:
         """What an iteration is follows from it, in proofs and in messages."""
         buffer = self.make(self.bench())
-        if offers(buffer, UpdateCounter):
-            assert len(self.epoch(buffer)) <= buffer.most_updates(0)
+        most = with_defaults(buffer, Buffer).most_updates(0)
+        if most is not None:
+            assert len(self.epoch(buffer)) <= most
 
     def test_samples_differ_each_time(self) -> None:
         """The same order every time would correlate the updates."""
@@ -86,8 +85,8 @@ class DataBufferContract(StateContract):
 
     def test_the_spaces_of_the_data_are_those_of_a_model(self) -> None:
         """Where the class knows the spaces, a model is built for them without an env."""
-        target = self.provided().target()
-        if offers(target, SpecGiver):
+        target: Any = self.provided().target()
+        if defines(target, Buffer.spec_of):
             context = self.bench()
             spec = target.spec_of(self.settings(), context)
             assert spec.observation_space == context.env_spec.observation_space

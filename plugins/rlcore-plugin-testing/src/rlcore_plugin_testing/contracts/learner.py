@@ -14,8 +14,9 @@ from rlcore.errors import NumericalError
 from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.hooks.specs import hookimpl
 from rlcore.learners.targets import TargetUpdater
+from rlcore.types import Stateful
 from rlcore.types.context import Context
-from rlcore.types.optional import Saveable, offers
+from rlcore.types.part import defines
 from rlcore_plugin_testing.compare import difference
 from rlcore_plugin_testing.contracts.base import ComponentContract, saved
 from rlcore_plugin_testing.contracts.data import minibatch
@@ -156,7 +157,7 @@ class _Spy:
 
 def _stateful(context: Context, learner: Any) -> dict[str, Any]:
     parts = {"progress": context.progress, "model": context.model, **context.optimizers}
-    return {**parts, "learner": learner} if offers(learner, Saveable) else parts
+    return {**parts, "learner": learner} if defines(learner, Stateful.state_dict) else parts
 
 
 def _total(values: Mapping[str, Tensor]) -> float:

@@ -19,9 +19,9 @@ from rlcore.learners.joint import rows_of
 from rlcore.learners.noise import NoisyMinibatch
 from rlcore.types import MASK, Key
 from rlcore.types.context import Context
+from rlcore.types.loss import Loss
 from rlcore.types.models import part_of
-from rlcore.types.optional import EntryReader, NoiseSampler, offers
-from rlcore.types.optional_learning import PartTrainer, SeparableLoss, WithTDError
+from rlcore.types.part import defines, with_defaults
 from rlcore_plugin_testing.compare import difference
 from rlcore_plugin_testing.contracts.base import StateContract
 from rlcore_plugin_testing.contracts.data import minibatch
@@ -52,8 +52,8 @@ class LossContract(StateContract):
     def test_returns_named_scalars(self) -> None:
         """What is called `loss_*` is minimised; everything else is logged, `td_error` of each sample too."""
         loss, losses, context = self.losses()
-        if offers(loss, WithTDError):
-            assert loss.gives_td_error == ("td_error" in losses), f"gives_td_error = {loss.gives_td_error} is wrong"
+        says = with_defaults(loss, Loss).gives_td_error
+        assert says in (None, "td_error" in losses), f"gives_td_error = {says} is wrong"
         minimised = [name for name in losses if name.startswith("loss_")]
         assert minimised, f"nothing to minimise: none of {', '.join(losses)} is called loss_*"
         for name, value in losses.items():
@@ -86,14 +86,15 @@ class LossContract(StateContract):
         """A run in which nothing writes an entry of `reads` is refused; others may be there or not."""
         context = self.bench()
         loss, entries = self.make(context), minibatch(context)
-        if not offers(loss, EntryReader) or loss.reads is None:
+        reads = with_defaults(loss, Loss).reads
+        if reads is None:
             pytest.skip("does not say which entries it reads")
-        read = _Recorder({key: entries[key] for key in loss.reads})
+        read = _Recorder({key: entries[key] for key in reads})
         try:
             computed(loss, read)
         except KeyError as error:
             raise AssertionError(f"the loss needs {error}, which is not among its `reads`") from error
-        unread = [key for key in loss.reads if key not in read.read]
+        unread = [key for key in reads if key not in read.read]
         assert not unread, f"`reads` names {unread}, which the loss does not read"
 
     def test_has_no_weights_of_its_own(self) -> None:
@@ -203,7 +204,7 @@ class LossContract(StateContract):
         """All that is random in a loss is in its noise, from the generator that it is given."""
         context = self.bench()
         loss: Any = self.make(context)
-        if not offers(loss, NoiseSampler):
+        if not defines(loss, Loss.sample_noise):
             pytest.skip("nothing is random in it")
         self._check_noise(loss, minibatch(context))
 
@@ -272,21 +273,22 @@ class LossContract(StateContract):
         """An optimizer that minimises a loss and moves none of the parts that it trains is refused by this."""
         loss, losses, context = self.losses()
         every = [parameter for parameter in loss.parameters() if parameter.requires_grad]
-        if not offers(loss, PartTrainer):
+        trains = with_defaults(loss, Loss).trains
+        if not trains:
             pytest.skip("does not say which parts its losses train: it has no `trains`")
         for name in (name for name in losses if name.startswith("loss_")):
-            assert name in loss.trains, f"`trains` does not say which parts {name} trains"
+            assert name in trains, f"`trains` does not say which parts {name} trains"
             found = torch.autograd.grad(losses[name], every, retain_graph=True, allow_unused=True)
             reached = {id(value) for value, gradient in zip(every, found, strict=True) if gradient is not None}
-            parts = [{id(value) for value in part_of(context.model, part).parameters()} for part in loss.trains[name]]
-            assert all(part & reached for part in parts), f"{name} has no gradient to one of {loss.trains[name]}"
-            assert reached <= set().union(*parts), f"{name} has gradients to other parts than {loss.trains[name]}"
+            parts = [{id(value) for value in part_of(context.model, part).parameters()} for part in trains[name]]
+            assert all(part & reached for part in parts), f"{name} has no gradient to one of {trains[name]}"
+            assert reached <= set().union(*parts), f"{name} has gradients to other parts than {trains[name]}"
 
     def _separable(self) -> tuple[Any, Mapping[Key, Tensor]]:
         """Return a loss that can be asked for some of its losses, and a minibatch with its noise."""
         context = self.bench()
         loss: Any = self.make(context)
-        if not offers(loss, SeparableLoss):
+        if not with_defaults(loss, Loss).loss_names:
             pytest.skip("it computes all of its losses: it has no loss_names")
         return loss, with_noise(loss, minibatch(context))
 
@@ -321,7 +323,7 @@ def _generators() -> tuple[Any, ...]:
 
 def noise(loss: Any, entries: Mapping[Key, Tensor], seed: int = 0) -> dict[Key, Tensor]:
     """Return the noise of a loss for a minibatch; nothing for one without."""
-    if not offers(loss, NoiseSampler):
+    if not defines(loss, Loss.sample_noise):
         return {}
     found: Any = loss.sample_noise(_samples(entries), torch.Generator().manual_seed(seed))
     assert isinstance(found, Mapping), (

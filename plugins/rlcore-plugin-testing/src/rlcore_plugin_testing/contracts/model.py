@@ -15,9 +15,8 @@ from rlcore.envs.packed import ACTION_MASK
 from rlcore.errors import PluginError
 from rlcore.types import Policy
 from rlcore.types.context import Context
-from rlcore.types.models import part_of
-from rlcore.types.optional import WithPolicy, missing, offers
-from rlcore.types.optional_learning import Foretelling, WithDistribution
+from rlcore.types.models import Foretelling, part_of, policy_of
+from rlcore.types.optional import missing, offers
 from rlcore_plugin_testing.compare import difference
 from rlcore_plugin_testing.contracts.base import StateContract
 from rlcore_plugin_testing.contracts.data import observations
@@ -157,7 +156,7 @@ class ModelContract(MemoryTests, StateContract):
                 check(seen.numpy(), action.numpy(), np.ones((40, 6), dtype=bool), 0, 0)
             except PluginError as error:
                 raise AssertionError(f"{name}: {error}") from None
-        is_stochastic = "actor" in model.parts() and offers(model.actor, WithDistribution)
+        is_stochastic = "actor" in model.parts() and hasattr(model.actor, "distribution")
         if not is_stochastic:
             return
         parameters = outputs_of(model, "actor", seen, leading=2)
@@ -188,7 +187,7 @@ class ModelContract(MemoryTests, StateContract):
         """Whether a collector asks before or after the observation must not change the run."""
         context = self.bench()
         model = self.make(context)
-        if not offers(model, WithPolicy):
+        if policy_of(model) is None:
             pytest.skip("the model has no policy")
         policy = beginning(model.policy)
         policy.refresh()
@@ -220,7 +219,7 @@ class ModelContract(MemoryTests, StateContract):
     def test_log_probabilities_are_those_of_the_actor(self) -> None:
         """The ratio of a policy-gradient loss is 1 before the first update."""
         model, policy, context = self.actor()
-        is_stochastic = offers(model.actor, WithDistribution)
+        is_stochastic = hasattr(model.actor, "distribution")
         if not is_stochastic:
             pytest.skip("the actor has no distribution: it returns actions")
         seen = observations(context.env_spec, 3, 4)
@@ -256,7 +255,7 @@ class ModelContract(MemoryTests, StateContract):
         with torch.no_grad():
             action, _ = policy.act(seen, policy.draw(1, 6, _generator(1))[0])
         outputs = outputs_of(model, "actor", seen)
-        is_stochastic = offers(model.actor, WithDistribution)
+        is_stochastic = hasattr(model.actor, "distribution")
         if is_stochastic:
             outputs = model.actor.distribution.log_prob(outputs, action)
         outputs.sum().backward()
@@ -267,7 +266,7 @@ class ModelContract(MemoryTests, StateContract):
         policy.refresh()
         with torch.inference_mode():
             found, expected = policy.mode(seen), outputs_of(model, "actor", seen)
-            is_stochastic = offers(model.actor, WithDistribution)
+            is_stochastic = hasattr(model.actor, "distribution")
             if is_stochastic:
                 expected = model.actor.distribution.mode(expected)
         assert np.allclose(found.numpy(), expected.numpy(), atol=1e-5), (

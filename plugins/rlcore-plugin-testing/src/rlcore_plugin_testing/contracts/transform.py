@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 import torch
 
+from rlcore.envs.action_masks import random_actions
 from rlcore.envs.leaves import OnLeaf
 from rlcore.envs.packed import Packed
-from rlcore.envs.rollout import random_actions
 from rlcore.types import MASK, Env, EnvSpec, Transform
 from rlcore.types.context import Context
-from rlcore.types.exports import ActionModule, MemoryModule, ObservationModule
-from rlcore.types.optional import offers
-from rlcore.types.optional_transforms import ActionChanger, ActionSpaceChanger, RewardReader
+from rlcore.types.part import defines, with_defaults
 from rlcore_plugin_testing.compare import difference, snapshot
 from rlcore_plugin_testing.contracts.base import StateContract
 from rlcore_plugin_testing.contracts.data import actions, collected, lawful, steps_of
@@ -41,7 +39,7 @@ class TransformContract(StateContract):
 
     def make(self, context: Context, **changes: Any) -> Any:
         """Build the transform and fit it as a run does."""
-        transform: Transform = super().make(context, **changes)
+        transform: Any = super().make(context, **changes)
         space = context.env.spec.observation_space
         if self.leaf is not None and isinstance(space, Packed):
             transform = OnLeaf(transform, space, self.leaf)
@@ -123,14 +121,14 @@ class TransformContract(StateContract):
         where = difference(before, self.behaviour(transform.frozen(), context))
         assert where is None, f"the transform learns from steps that do not count: {where}"
         assert transform.frozen().step(rows, np.ones(0, dtype=bool)).shape == (0, *space.shape)
-        if offers(transform, ObservationModule):
+        if defines(transform, Transform.observation_module):
             assert transform.observation_module()(torch.from_numpy(rows)).shape == (0, *space.shape)
 
     def test_actions_fit_the_env(self) -> None:
         """A transform that changes actions makes those of the policy into those of the env."""
         context = self.bench()
         transform, env = self.make(context), self.env(context)
-        changes_actions = offers(transform, ActionChanger)
+        changes_actions = defines(transform, Transform.action)
         if not changes_actions:
             pytest.skip("does not change actions")
         space = env.spec.action_space
@@ -147,8 +145,8 @@ class TransformContract(StateContract):
         """What an exported policy computes in the place of the transform is what the transform does."""
         context = self.bench()
         transform, spec = self.make(context).frozen(), self.env(context).spec
-        observes, acts = offers(transform, ObservationModule), offers(transform, ActionModule)
-        remembers = offers(transform, MemoryModule)
+        observes, acts = defines(transform, Transform.observation_module), defines(transform, Transform.action_module)
+        remembers = defines(transform, Transform.memory_module)
         transform.observation_space(spec.observation_space)
         if not (observes or acts or remembers):
             pytest.skip("is no part of exported policies")
@@ -204,9 +202,7 @@ class TransformContract(StateContract):
     @staticmethod
     def _spec_of_policy(transform: Transform, spec: EnvSpec) -> EnvSpec:
         """Return the spec of an env with the actions that a policy behind the transform takes."""
-        if not offers(transform, ActionSpaceChanger):
-            return spec
-        return replace(spec, action_space=transform.action_space(spec.action_space))
+        return replace(spec, action_space=with_defaults(transform, Transform).action_space(spec.action_space))
 
     def _pass(self, transform: Transform, env: Env, steps: int, seed: int) -> list[dict[str, Any]]:
         """Reset, then return what becomes of the observations of each step, in the order of the collector's calls."""
@@ -217,9 +213,9 @@ class TransformContract(StateContract):
         policy = islice(random_actions(self._spec_of_policy(transform, env.spec), seed), steps)
         for chosen, step in zip(policy, steps_of(env, plan), strict=True):
             given: Any = step
-            if offers(transform, ActionChanger):
+            if defines(transform, Transform.action):
                 transform.action(chosen)
-            if offers(transform, RewardReader):
+            if defines(transform, Transform.read_reward):
                 transform.read_reward(given["reward"])
             finals: dict[int, Array] = {i: np.array(transform.final(v, i)) for i, v in given["final"].items()}
             done = given["terminated"] | given["truncated"]

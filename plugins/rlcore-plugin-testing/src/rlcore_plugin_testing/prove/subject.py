@@ -17,9 +17,9 @@ from rlcore.errors import ConfigError
 from rlcore.plugins.discovery import installed
 from rlcore.run.build import build
 from rlcore.run.ready import Run
-from rlcore.types import Stateful
-from rlcore.types.optional import BatchSized, Observer, offers
-from rlcore.types.optional_learning import UpdateCounter
+from rlcore.types import Buffer, Collector, Stateful
+from rlcore.types.optional import offers
+from rlcore.types.part import Part, with_defaults
 from rlcore_plugin_testing.faults.chain import Job
 
 ITERATIONS: Final = 16
@@ -97,7 +97,7 @@ class Subject:
             for name, part in self.run.trainer.parts.stateful.items()
             if name.partition(".")[0] in ("hook", "transform")
             and not offers(part, Stateful)
-            and not (offers(part, Observer) and part.observer)
+            and not with_defaults(part, Part).observer
         ]
 
 
@@ -136,12 +136,14 @@ def times_of(recording: Path) -> Path:
 
 def _updates_per_iteration(parts: Any) -> int:
     buffer, collector = parts.buffer, parts.collector
-    if not offers(buffer, UpdateCounter) or not offers(collector, BatchSized):
+    batch_steps = with_defaults(collector, Collector).batch_steps
+    of_epoch = None if batch_steps is None else with_defaults(buffer, Buffer).most_updates(batch_steps)
+    if of_epoch is None:
         raise ConfigError(
             f"[buffer] {type(buffer).__name__} does not say how many updates an iteration makes, so a run with "
             "total_updates cannot be shortened for the proofs; give it a method most_updates"
         )
-    return max(1, int(parts.buffer.num_epochs * buffer.most_updates(collector.batch_steps)))
+    return max(1, int(buffer.num_epochs * of_epoch))
 
 
 def _frames_per_iteration(collector: Any, frame_skip: int) -> int:

@@ -8,10 +8,9 @@ from typing import Any, Final, Literal
 
 import torch
 
-from rlcore.collectors import WithPolicy
 from rlcore.errors import ConfigError, NotSupportedError
 from rlcore.run import PluginHost, find_component
-from rlcore.types import Collector, Context, Env, offers
+from rlcore.types import Collector, Context, Env, policy_of
 from rlcore_plugin_torchrl.helpers.joined import JoinedEnv
 from rlcore_plugin_torchrl.helpers.settings import setting
 
@@ -163,7 +162,7 @@ def _collector(
     max_frames_per_traj: int | None = None,
     **workers: Any,
 ) -> Collector:
-    if not offers(policy, WithPolicy):
+    if policy_of(policy) is None:
         raise ConfigError(f"policy: a {type(policy).__name__} is no model of rlcore, which has an attribute `policy`")
     if max_frames_per_traj is not None and max_frames_per_traj > 0:
         raise ConfigError(f"max_frames_per_traj = {max_frames_per_traj}: the limit belongs to the env; set it there")

@@ -29,7 +29,7 @@ _ELSEWHERE: Final = {
 }
 
 
-class ScaledRewards:
+class ScaledRewards(Env):
     """An env whose rewards are `(reward - loc) * scale`."""
 
     def __init__(self, env: Env, loc: float, scale: float) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rlcore.types import Array
 
 
-class JoinedEnv:
+class JoinedEnv(Env):
     """Steps its envs one after another.
 
     Args:

@@ -20,9 +20,9 @@ from rlcore import (
     TargetNetUpdaterHook,
     Trainer,
 )
-from rlcore.collectors import UpdatesPolicyWeights, WithPolicy
+from rlcore.collectors import UpdatesPolicyWeights
 from rlcore.errors import ConfigError, NotSupportedError, did_you_mean
-from rlcore.types import offers
+from rlcore.types import offers, policy_of
 from rlcore_plugin_torchrl.helpers.settings import as_dict, setting
 from rlcore_plugin_torchrl.hooks.log_scalar import LogScalar
 from rlcore_plugin_torchrl.hooks.lr_scheduler import LRSchedulerHook
@@ -198,7 +198,7 @@ def _after_each_step(trainer: Trainer, schedule: Any, target_net_updater: Any) -
 
 def _explore(trainer: Trainer, policy: Any, chosen: Any) -> None:
     """Let exploration decay: by the clocks of the trainer, or by the policy's own count."""
-    if offers(policy, WithPolicy) and offers(policy.policy, ClockFollower):
+    if offers(policy_of(policy), ClockFollower):
         policy.policy.follow(trainer.progress)
     if offers(policy, Stepping):
         trainer.register_op("post_steps", policy.step, frames=chosen.frames_per_batch)

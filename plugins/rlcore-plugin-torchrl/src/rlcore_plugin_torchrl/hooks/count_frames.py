@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
@@ -30,7 +30,7 @@ class CountFramesLog(TrainerHookBase):
 
     destinations: ClassVar[Mapping[str, str]] = MappingProxyType({"pre_steps_log": "__call__"})
     default_name: ClassVar[str] = "count_frames_log"
-    observer: Final = True
+    observer = True
 
     def __init__(self, frame_skip: int, log_pbar: bool = False) -> None:
         self.frame_skip = frame_skip

@@ -45,7 +45,7 @@ class LogScalar(TrainerHookBase):
     """
 
     destinations: ClassVar[Mapping[str, str]] = MappingProxyType({"pre_steps_log": "__call__"})
-    observer: Final = True
+    observer = True
 
     def __init__(
         self,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
 from rlcore import Last, TrainerHookBase
-from rlcore.types import Context, offers
-from rlcore_plugin_torchrl.protocols import CallsTogether, Timed
+from rlcore.types import Context, Hook, with_defaults
+from rlcore_plugin_torchrl.protocols import Timed
 
 if TYPE_CHECKING:
     from rlcore.types import ScriptTrainer
@@ -33,7 +33,7 @@ class LogTiming(TrainerHookBase):
 
     destinations: ClassVar[Mapping[str, str]] = MappingProxyType({"post_steps_log": "__call__"})
     default_name: ClassVar[str] = "log_timing"
-    observer: Final = True
+    observer = True
 
     def __init__(self, prefix: str = "time", percall: bool = True, erase: bool = False) -> None:
         self.prefix = prefix
@@ -64,7 +64,8 @@ class LogTiming(TrainerHookBase):
 
 def _parts_of(hook: Timed) -> Sequence[Timed]:
     """Return the hooks that a hook stands for, or itself."""
-    return hook.instance.called_together if offers(hook.instance, CallsTogether) else (hook,)
+    together: Sequence[Timed] | None = with_defaults(hook.instance, Hook).called_together
+    return (hook,) if together is None else together
 
 
 class LogTimingConfig(BaseModel, extra="forbid"):

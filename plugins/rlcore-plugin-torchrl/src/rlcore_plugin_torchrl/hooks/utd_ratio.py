@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rlcore import Last, TrainerHookBase
 
@@ -30,7 +30,7 @@ class UTDRHook(TrainerHookBase):
 
     destinations: ClassVar[Mapping[str, str]] = MappingProxyType({"pre_steps_log": "__call__"})
     default_name: ClassVar[str] = "utdr_hook"
-    observer: Final = True
+    observer = True
 
     def __init__(self, trainer: ScriptTrainer) -> None:
         self.trainer = trainer

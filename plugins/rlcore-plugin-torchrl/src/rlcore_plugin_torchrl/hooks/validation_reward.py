@@ -13,9 +13,9 @@ from tensordict.nn import InteractionType, set_interaction_type
 
 from rlcore import TrainerHookBase
 from rlcore.errors import HookArgumentError
-from rlcore.types import Key, Stateful, offers
+from rlcore.types import Key, Part, Stateful, offers, with_defaults
 from rlcore_plugin_torchrl.hooks.entries import REWARD, entry
-from rlcore_plugin_torchrl.protocols import Closable, Dumps, RollsOut, WithTrainingMode, WithTransform
+from rlcore_plugin_torchrl.protocols import Dumps, RollsOut, WithTrainingMode, WithTransform
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -109,8 +109,7 @@ class LogValidationReward(TrainerHookBase):
 
     def close(self) -> None:
         """Close the env, if it can be."""
-        if offers(self.environment, Closable):
-            self.environment.close()
+        with_defaults(self.environment, Part).close()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the count of calls, and the state of the env, where it has one."""

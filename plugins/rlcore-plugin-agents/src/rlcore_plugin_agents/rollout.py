@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rlcore.envs.action_check import ActionCheck
-from rlcore.envs.action_masks import keeping_to_masks
-from rlcore.envs.carrying import Carrying, Playing
-from rlcore.envs.episode_starts import EpisodeStarts, only_resets, write_mask
-from rlcore.envs.exploration import choose
-from rlcore.envs.step_checks import StepCheck
-from rlcore.envs.transformed import observation_dtype
-from rlcore.errors import ConfigError
+from rlcore import ConfigError
+from rlcore.envs import (
+    ActionCheck,
+    Carrying,
+    EpisodeStarts,
+    Playing,
+    StepCheck,
+    keeping_to_masks,
+    observation_dtype,
+    only_resets,
+    random_actions,
+    write_mask,
+)
 from rlcore.types import (
     FIRST,
     MASK,
@@ -30,8 +34,10 @@ from rlcore.types import (
     Policy,
     StatefulPolicy,
     Step,
+    offers,
+    with_defaults,
 )
-from rlcore.types.optional import BatchChanger, offers
+from rlcore_plugin_agents.exploration import choose
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -88,15 +94,7 @@ def rollout(
     entries = actor.entries()
     ActionCheck(env.spec)(entries["action"].cpu())
     batch = record.batch(entries).to(device)
-    return env.batch(batch) if offers(env, BatchChanger) else batch
-
-
-def random_actions(spec: EnvSpec, seed: int) -> Iterator[Array]:
-    """Yield random actions `[env, *shape]` of the action space without end; the generator of the space stays alone."""
-    space = copy.deepcopy(spec.action_space)
-    space.seed(seed)
-    while True:
-        yield np.stack([np.asarray(space.sample()) for _ in range(spec.num_envs)])
+    return with_defaults(env, Env).batch(batch)
 
 
 class _Actor(ABC):

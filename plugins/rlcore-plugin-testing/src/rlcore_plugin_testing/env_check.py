@@ -1,4 +1,4 @@
-"""`rlcore env check`: whether an environment can be trained on, by a checker of its library and by ours."""
+"""Checks an environment, by a checker of its library and by ours: what `rlcore env check` does."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from rlcore.config.file import read
 from rlcore.config.problems import ConfigProblems
 from rlcore.config.raw import RawConfig
 from rlcore.config.sections import InvalidConfig, Section, validate
-from rlcore.envs.examination import Checked, Finding, examine
 from rlcore.errors import ConfigError
 from rlcore.types import Env
 from rlcore.types.context import Context
-from rlcore.types.optional import offers
+from rlcore_plugin_testing.examination import Finding, examine
 
 _SIGNS: Final = {"fine": "ok", "advice": "advice", "problem": "PROBLEM"}
 
@@ -23,11 +22,10 @@ _SIGNS: Final = {"fine": "ok", "advice": "advice", "problem": "PROBLEM"}
 def run(options: argparse.Namespace) -> int:
     """Check, print each finding as it comes, and return 3 where one is a problem."""
     section = _section(options)
-    findings = []
+    counts = dict.fromkeys(_SIGNS, 0)
     for finding in _findings(section, options.steps):
-        findings.append(finding)
+        counts[finding.kind] += 1
         print(f"{_SIGNS[finding.kind]:<8} {finding.about}: {finding.text}", flush=True)
-    counts = {kind: sum(finding.kind == kind for finding in findings) for kind in _SIGNS}
     print(f"problems: {counts['problem']}, advice: {counts['advice']}")
     return 3 if counts["problem"] else 0
 
@@ -65,8 +63,8 @@ def _findings(section: Section, steps: int) -> Iterator[Finding]:
 
     first = make()
     try:
-        if offers(first, Checked):
-            yield from first.checked()
+        if hasattr(first, "checked"):  # an env of a library that has a checker
+            yield from (Finding(*finding) for finding in first.checked())
     finally:
         first.close()
     yield from examine(make, steps)

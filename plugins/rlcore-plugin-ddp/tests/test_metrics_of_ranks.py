@@ -8,10 +8,10 @@ import random
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_ddp.merging import merged
 from rlcore_plugin_testing.ranks import in_ranks
 
 from rlcore import Every, Last, Progress, Sum
-from rlcore.loggers.merging import Figures, merged
 from rlcore.loggers.metrics import Metrics
 from rlcore.types import Alone
 
@@ -90,9 +90,9 @@ def test_what_is_not_finite_on_one_rank_shows():
 
 def one_after_the_other(every):
     """Return count, mean, squares, least and most by key, from one rank after the other (Chan et al., 1983)."""
-    found = dict(every[0].statistics)
+    found = dict(every[0])
     for own in every[1:]:
-        for key, (count, mean, squares, least, most) in own.statistics.items():
+        for key, (count, mean, squares, least, most) in own.items():
             n, before, so_far, low, high = found.get(key, (0, 0.0, 0.0, math.inf, -math.inf))
             shift = mean - before
             so_far += squares + shift * shift * n * count / (n + count)
@@ -112,13 +112,13 @@ def test_all_keys_at_once_give_the_bits_of_one_rank_after_the_other(keys):
         own = {name: (numbers.randint(1, 40), numbers.gauss(0, 3), numbers.random(), -9.0, rank / 3) for name in names}
         if "key-3" in own and rank == 4:
             own["key-3"] = (1, math.inf, 0.0, math.nan, math.inf)
-        every.append(Figures(own, {}))
-    found, *none = in_ranks(7, lambda group: merged(every[group.rank], group))
+        every.append(own)
+    (found, _), *none = in_ranks(7, lambda group: merged(every[group.rank], {}, (), group))
     expected = one_after_the_other(every)
-    assert list(found.statistics) == list(expected)
+    assert list(found) == list(expected)
     for key, figures in expected.items():
-        assert np.array_equal(found.statistics[key], figures, equal_nan=True), key
-    assert none == [Figures({}, {})] * 6
+        assert np.array_equal(found[key], figures, equal_nan=True), key
+    assert none == [({}, {})] * 6
 
 
 def test_sums_are_still_sums_after_a_resume():

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlcore.envs.transformed import observation_dtype
-from rlcore.errors import ConfigError
-from rlcore.types.records import AgentSpec
+from rlcore import ConfigError
+from rlcore.envs import observation_dtype
+from rlcore.types import AgentSpec
 
 if TYPE_CHECKING:
     import gymnasium
 
-    from rlcore.types.records import Array
+    from rlcore.types import Array
 
 
 class AgentSpaces:

@@ -7,16 +7,16 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from rlcore.envs.action_masks import keeping_to_masks
-from rlcore.envs.checks import check_env_specs, inexact_env
+from rlcore.envs.action_masks import keeping_to_masks, random_actions
+from rlcore.envs.checks import inexact_env
 from rlcore.envs.packed import Packed
-from rlcore.envs.rollout import random_actions
 from rlcore.errors import FROM_OUTSIDE, describe
 from rlcore.types import Env, Step
+from rlcore_plugin_testing.env_specs import check_env_specs
 
 if TYPE_CHECKING:
     from rlcore.types import Array
@@ -40,14 +40,6 @@ class Finding:
     kind: Literal["fine", "advice", "problem"]
     about: str
     text: str
-
-
-class Checked(Protocol):
-    """An env of a library that has a checker of its own."""
-
-    def checked(self) -> Iterator[Finding]:
-        """Yield what that checker finds; the env is used for nothing else afterwards."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -120,14 +112,14 @@ def _dtype(env: Env) -> Finding:
 
 def _play(env: Env, steps: int) -> Played:
     """Take random steps, and return what they gave."""
-    seen, allowed = env.reset(seed=_SEED), keeping_to_masks(env.spec)
+    observation, allowed = env.reset(seed=_SEED), keeping_to_masks(env.spec)
     elapsed = np.zeros(env.spec.num_envs, dtype=int)
     lengths: list[int] = []
     infos: dict[str, Any] = {}
     least, most, terminated = np.inf, -np.inf, 0
     for action in islice(random_actions(env.spec, _SEED), steps):
-        step = env.step(allowed(action, seen))
-        seen = step.observation
+        step = env.step(allowed(action, observation))
+        observation = step.observation
         elapsed += 1
         done = step.terminated | step.truncated
         lengths += elapsed[done].tolist()

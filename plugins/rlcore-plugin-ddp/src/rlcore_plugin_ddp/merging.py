@@ -7,7 +7,7 @@ a row has the same bits whatever connects the ranks. All keys are merged at once
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -20,52 +20,45 @@ _COUNT, _MEAN, _SQUARES, _LEAST, _MOST = range(5)
 FIGURES: Final = 5
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
+Statistics = Mapping[str, tuple[float, ...]]
 
 
-class Figures(NamedTuple):
-    """What a rank has to say in a row.
+def merged(
+    statistics: Statistics, last: Mapping[str, float], sums: Sequence[str], group: Group
+) -> tuple[Statistics, dict[str, float]]:
+    """Return the statistics and the last values of all ranks on the first rank, and none on the others.
 
-    Attributes:
-        statistics: count, mean, sum of squared deviations, least and most of at least one value, by key.
-        last: values of which only the last counts, by key.
-        sums: those keys of `last` to which each rank adds its own.
-    """
-
-    statistics: Mapping[str, tuple[float, ...]]
-    last: Mapping[str, float]
-    sums: Sequence[str] = ()
-
-
-def merged(own: Figures, group: Group) -> Figures:
-    """Return the figures of all ranks on the first of them, and on the others none; every rank calls this.
-
-    Keys stand in the order in which the first rank has them, those that it has not behind them.
+    Every rank calls this. Keys stand in the order in which the first rank has them, those that it has not behind them.
 
     Args:
-        own: of this rank.
-        group: of all.
+        statistics: count, mean, sum of squared deviations, least and most of at least one value, by key.
+        last: values of which only the last counts, by key.
+        sums: those keys of `last` to which each rank adds its value.
+        group: of all ranks.
     """
-    every = group.gather(*handed_over(own))
+    every = group.gather(*handed_over(statistics, last, sums))
     if not every:
-        return Figures({}, {})
+        return {}, {}
     shares = [(names, tensors["figures"].numpy()) for names, tensors in every]
-    return Figures(_statistics([(keys, row) for (keys, _, _), row in shares]), _last(shares))
+    return _statistics([(keys, row) for (keys, _, _), row in shares]), _last(shares)
 
 
-def handed_over(own: Figures) -> tuple[list[list[str]], dict[str, Tensor]]:
+def handed_over(
+    statistics: Statistics, last: Mapping[str, float], sums: Sequence[str] = ()
+) -> tuple[list[list[str]], dict[str, Tensor]]:
     """Return what a rank gives the first one: its keys, and its numbers in their order, float64."""
-    numbers = [number for figures in own.statistics.values() for number in figures]
-    row = torch.tensor([*numbers, *own.last.values()], dtype=torch.float64)
-    return [list(own.statistics), list(own.last), list(own.sums)], {"figures": row}
+    numbers = [number for figures in statistics.values() for number in figures]
+    row = torch.tensor([*numbers, *last.values()], dtype=torch.float64)
+    return [list(statistics), list(last), list(sums)], {"figures": row}
 
 
 def _statistics(shares: list[tuple[list[str], Array]]) -> dict[str, tuple[float, ...]]:
     """Return the statistics of all ranks by key, from the keys of each and its row, which begins with their figures."""
-    keys, places = _places([own for own, _ in shares])
+    keys, places = _places([names for names, _ in shares])
     table = np.zeros((len(shares), len(keys), FIGURES))
     table[:, :, _LEAST], table[:, :, _MOST] = np.inf, -np.inf
-    for rank, (own, row) in enumerate(shares):
-        figures = row[: FIGURES * len(own)].reshape(-1, FIGURES)
+    for rank, (names, row) in enumerate(shares):
+        figures = row[: FIGURES * len(names)].reshape(-1, FIGURES)
         if places[rank] is None:
             table[rank] = figures
         else:
@@ -77,10 +70,10 @@ def _statistics(shares: list[tuple[list[str], Array]]) -> dict[str, tuple[float,
 def _places(every: list[list[str]]) -> tuple[list[str], list[list[int] | None]]:
     """Return all keys in their order, and where those of each rank are among them; None where they are all of them."""
     keys = every[0]
-    if all(own == keys for own in every):
+    if all(names == keys for names in every):
         return keys, [None] * len(every)
-    number = {key: place for place, key in enumerate(dict.fromkeys(key for own in every for key in own))}
-    return list(number), [[number[key] for key in own] for own in every]
+    number = {key: place for place, key in enumerate(dict.fromkeys(key for names in every for key in names))}
+    return list(number), [[number[key] for key in names] for names in every]
 
 
 def _folded(table: Array) -> Array:

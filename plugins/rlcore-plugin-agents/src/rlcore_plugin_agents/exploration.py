@@ -8,12 +8,12 @@ from tensordict.nn import InteractionType as ExplorationType
 from tensordict.nn import set_interaction_type as set_exploration_type
 from tensordict.nn.probabilistic import interaction_type
 
-from rlcore.errors import ConfigError
+from rlcore import ConfigError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from rlcore.envs.carrying import Playing
+    from rlcore.envs import Playing
 
 __all__ = ["ExplorationType", "choose", "exploration_type", "set_exploration_type"]
 
