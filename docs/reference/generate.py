@@ -29,12 +29,12 @@ import rooms
 from docstrings import prose
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+from rlcore_plugin_testing.new_plugin import SUMMARIES, package
 from tables import table
 
 from rlcore import types
 from rlcore.cli.command_line import EXIT_CODES, parser
 from rlcore.cli.parsing import Parser
-from rlcore.cli.plugins_new import SUMMARIES, package
 from rlcore.config.core import CORE_SECTIONS, DEFAULT_USE, CheckpointConfig
 from rlcore.config.sections import REQUIRED
 from rlcore.plugins.component import COMPONENT_SECTIONS, KINDS

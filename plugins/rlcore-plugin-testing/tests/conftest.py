@@ -1,5 +1,5 @@
-"""The fixtures of the core's own tests: a tiny run, and the command line in this process."""
+"""The fixtures of the core's own tests: a tiny run, the command line in this process, and fake distributions."""
 
-from tests.conftest import _plain_environment, build, cli, workdir, write_config
+from tests.conftest import _plain_environment, build, cli, site, workdir, write_config
 
-__all__ = ["_plain_environment", "build", "cli", "workdir", "write_config"]
+__all__ = ["_plain_environment", "build", "cli", "site", "workdir", "write_config"]
