@@ -26,13 +26,14 @@ import measured
 import preset_tables
 import rooms
 from keys import key_table
-from made_pages import distributions, is_made, made_pages
+from made_pages import PLUGIN_PAGES, distributions, is_made, made_pages
 from tables import table
 
 from rlcore import types
-from rlcore.cli.command_line import EXIT_CODES, parser
+from rlcore.cli.command_line import parser
 from rlcore.cli.parsing import Parser
 from rlcore.cli.plugins_new import SUMMARIES, package
+from rlcore.cli.train import EXIT_CODES
 from rlcore.config.core import CORE_SECTIONS, DEFAULT_USE, CheckpointConfig
 from rlcore.config.sections import REQUIRED
 from rlcore.plugins.component import COMPONENT_SECTIONS
@@ -82,13 +83,13 @@ def _sentence(text: str) -> str:
 
 
 def _commands(command: argparse.ArgumentParser) -> Iterator[str]:
+    if isinstance(command, Parser):
+        command.complete()
     subcommands = next((a for a in command._actions if isinstance(a, argparse._SubParsersAction)), None)
     if subcommands is not None:
         for subcommand in subcommands.choices.values():
             yield from _commands(subcommand)
         return
-    if isinstance(command, Parser):
-        command.complete()
     helps = {name: action.help for name, action in _help_of_commands(parser())}
     actions = [action for action in command._actions if action.dest != "help"]
     text = command.description or helps.get(command.prog) or ""
@@ -218,6 +219,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not check:
                 page.parent.mkdir(exist_ok=True)
                 page.write_text(new)
+    for page in () if check else {*PLUGIN_PAGES.glob("*.md")} - {*made}:  # of a plugin that is gone
+        page.unlink()
     verb = "differs from the code" if check else "written"
     sys.stdout.writelines(f"{page}: {verb}\n" for page in stale)
     if check and stale:

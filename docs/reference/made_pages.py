@@ -1,4 +1,4 @@
-"""The pages that are made of the plugins alone, and written when the site is built; the repository does not hold them."""
+"""The pages that are made of the plugins alone: written when the site is built, and not held by the repository."""
 
 from __future__ import annotations
 
@@ -38,7 +38,17 @@ _CATALOGUE: Final = """# Catalogue of plugins
 The distributions of this repository, and what each provides. All share one version. A config that names a component of
 a plugin that is not installed is answered with the command that installs it.
 """
-_PRESETS: Final = """
+_ELSEWHERE: Final = """`rlcore plugins list` shows what is installed on your machine, plugins of others included.
+A plugin of somebody else is any package with an entry point in the group `rlcore`. [The first
+plugin](../tutorial/first-plugin.md) makes one.
+
+```{toctree}
+:hidden:
+:glob:
+
+../plugins/*
+```
+
 ## Presets
 
 `rlcore init NAME` writes one; [a project](../howto/start-a-project.md) begins with it.
@@ -95,7 +105,7 @@ def catalogue_page() -> str:
         linked = f"[`{name}`](../plugins/{name}.md)" if name != "rlcore" else f"`{name}`"
         rows.append([linked, project["description"], provides])
     listing = table(["distribution", "what it is", "components"], rows)
-    return "\n".join([_CATALOGUE, listing, _PRESETS.lstrip("\n"), preset_tables.every()])
+    return "\n".join([_CATALOGUE, listing, _ELSEWHERE, preset_tables.every()])
 
 
 def components_page() -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import tomli_w
 from pydantic import BaseModel
 
+from rlcore.cli.arguments import override_arguments
 from rlcore.config.file import read
 from rlcore.config.observers import add_observers
 from rlcore.config.policies import tables
@@ -17,6 +18,20 @@ from rlcore.config.raw import RawConfig
 from rlcore.config.schema import config_schema
 from rlcore.config.sections import Config, validate
 from rlcore.config.trust import UntrustedError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, text in (
+        ("check", "report every problem of a config"),
+        ("show", "print the config with all defaults and versions"),
+        ("explain", "print every key: its value, where the value comes from, what it means"),
+    ):
+        action = actions.add_parser(name, help=text)
+        action.add_argument("config", metavar="CONFIG", help="a TOML file")
+        override_arguments(action)
+    actions.add_parser("schema", help="print a JSON schema of everything installed, for editors")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,19 +5,33 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from rlcore.cli.arguments import positive, trust_argument
 from rlcore.config.file import read
 from rlcore.config.problems import ConfigProblems
 from rlcore.config.raw import RawConfig
 from rlcore.config.sections import InvalidConfig, Section, validate
-from rlcore.envs.examination import Checked, Finding, examine
 from rlcore.errors import ConfigError
-from rlcore.types import Env
-from rlcore.types.context import Context
-from rlcore.types.optional import offers
+
+if TYPE_CHECKING:
+    from rlcore.envs.examination import Finding
+    from rlcore.types import Env
 
 _SIGNS: Final = {"fine": "ok", "advice": "advice", "problem": "PROBLEM"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    text = "find out whether an environment can be trained on: its form, ends, seeds, saved state, infos and speed"
+    check = actions.add_parser("check", help=text)
+    check.add_argument(
+        "id", metavar="ID", nargs="?", help="of a Gymnasium environment; a module before a colon is imported"
+    )
+    check.add_argument("--config", metavar="CONFIG", help="check the [env] of this config instead, or with this ID")
+    check.add_argument("--steps", type=positive, default=1000, metavar="N", help="random steps; default: 1000")
+    trust_argument(check)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -58,6 +72,11 @@ def _section(options: argparse.Namespace) -> Section:
 
 
 def _findings(section: Section, steps: int) -> Iterator[Finding]:
+    """Yield what the library of the env and rlcore find out about it."""
+    from rlcore.envs.examination import Checked, examine  # torch, which the help of the command does not need
+    from rlcore.types.context import Context
+    from rlcore.types.optional import offers
+
     context = Context.alone("check").for_component("env", section.name)
 
     def make() -> Env:

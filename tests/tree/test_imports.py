@@ -34,7 +34,7 @@ ROOMS = {
     "collectors": "types envs restore",
     "buffers": "types",
     "policies": "types hooks envs",
-    "checkpoints": "files types state",
+    "checkpoints": "files types config state",
     "run_folder": "files config checkpoints",
     "training": "files types process hooks state loggers restore checkpoints",
     "stock": "types process hooks state loggers restore learners buffers run_folder training",
