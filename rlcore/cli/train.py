@@ -5,18 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
 from rlcore.cli.arguments import duration, override_arguments, positive, seconds, spoken
-from rlcore.config.changes import WATCHING
 from rlcore.config.common_keys import DEFAULTS
-from rlcore.config.core import SAFE_NAME
+from rlcore.config.core import SAFE_NAME, TORCHRUN, RanksConfig
 from rlcore.config.file import read
-from rlcore.config.launchers import check_alone, launcher_class
-from rlcore.config.observers import add_observers
+from rlcore.config.observers import add_observers, leave_out_shown
 from rlcore.config.raw import RawConfig
 from rlcore.errors import ConfigError, RlcoreError
+from rlcore.plugins.host import PluginHost
 from rlcore.plugins.known import lend
 from rlcore.process.age import age
 from rlcore.restore.choices import ResumeOptions
@@ -24,6 +24,7 @@ from rlcore.run.asked import Asked
 from rlcore.run_folder import folder as run_folder
 from rlcore.run_folder.next_config import settle_after_crash
 from rlcore.types.launcher import Launcher
+from rlcore.types.optional import missing
 
 EXIT_CODES: Final = {
     0: "done",
@@ -92,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Train; return the exit code."""
     if options.seeds is not None:
-        check_alone("--seeds trains each seed in one process; leave torchrun out")
+        _check_alone("--seeds trains each seed in one process; leave torchrun out")
         code: int = lend("rlcore.cli", "train_seeds", "rlcore train --seeds")(options)
         return code
     if options.jobs is not None:
@@ -101,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
     if "ranks" not in wanted.raw.values or options.dry_run:
         from rlcore.cli import train_alone
 
-        check_alone("the config has no [ranks], so each would train the whole run; add --set ranks.count={size}")
+        _check_alone("the config has no [ranks], so each would train the whole run; add --set ranks.count={size}")
         return train_alone.run(wanted, options.dry_run)
     return _launcher(wanted).train(wanted)
 
@@ -113,12 +114,46 @@ def _launcher(wanted: Asked) -> type[Launcher]:
         RlcoreError: says everything that is wrong with the config, where there is no such launcher.
     """
     try:
-        return launcher_class(wanted.ranks, wanted.disable)
+        return _launcher_class(wanted.ranks, wanted.disable)
     except RlcoreError:
         from rlcore.run.checking import validated
 
         validated(wanted.raw, wanted.enable, wanted.disable)
         raise
+
+
+def _launcher_class(ranks: RanksConfig, disable: Iterable[str] = ()) -> type[Launcher]:
+    """Return the class of the launcher that `[ranks]` names, without its keys.
+
+    Raises:
+        PluginError: there is none of that name; says how to install it.
+        ConfigError: it trains nothing.
+    """
+    host = PluginHost(disable=disable)
+    host.load_for(ranks.launcher)
+    provided = host.find("launcher", ranks.launcher)
+    target: Any = provided.target()
+    if lacking := missing(target, Launcher):
+        raise ConfigError(
+            f"[ranks] use: {provided} trains nothing, as it has no {', '.join(lacking)}; derive it from "
+            "rlcore_plugin_ddp.launchers.ForkingLauncher"
+        )
+    launcher: type[Launcher] = target
+    return launcher
+
+
+def _check_alone(why: str) -> None:
+    """Refuse to train in a process that torchrun started beside others, which would train the same.
+
+    Args:
+        why: each trains by itself, and what to do.
+
+    Raises:
+        ConfigError: it is one of several.
+    """
+    size = os.environ.get("WORLD_SIZE", "1") if TORCHRUN in os.environ else "1"
+    if size != "1":
+        raise ConfigError(f"torchrun started {size} processes, and {why.format(size=size)}")
 
 
 def asked_by(options: argparse.Namespace) -> Asked:
@@ -151,9 +186,7 @@ def prepared(options: argparse.Namespace) -> RawConfig:
     resumed = None if options.resume is None else run_folder.read_config(place_of(raw))
     add_observers(raw, options.disable, resumed)
     if options.quiet:
-        hooks = raw.values.get("hook", [])
-        left_out = {*WATCHING, *(name.removeprefix("core:") for name in WATCHING)}
-        raw.values["hook"] = [hook for hook in hooks if hook.get("use") not in left_out]
+        leave_out_shown(raw, options.disable)
     return raw
 
 

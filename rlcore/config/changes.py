@@ -9,6 +9,7 @@ from typing import Any, Final
 import xxhash
 
 from rlcore.errors import ConfigError
+from rlcore.plugins.core import CORE, provide_components
 
 # keys, and sections as a whole, that a resumed run may change without changing what is trained; further ones are
 # marked where they are declared, see `rlcore.types.settings.FREE_AT_RESUME`
@@ -16,7 +17,8 @@ FREE: Final = (
     *("run.name", "run.folder", "run.total_frames", "run.total_updates", "run.device", "run.threads"),
     *("plugins", "metrics", "evaluator", "logger", "checkpoint", "versions"),
 )
-WATCHING: Final = ("core:progress-bar", "core:console-table")
+# what `use` says of the hooks of the core that only show how a run goes
+WATCHING: Final = tuple(f"{CORE}:{hook.name}" for hook in provide_components() if hook.shows)
 _HOOK: Final = "hook."
 _MISSING: Final = object()
 

@@ -23,7 +23,6 @@ from rlcore.config.core import (
     default_use,
 )
 from rlcore.config.file import read
-from rlcore.config.launchers import launcher_named
 from rlcore.config.policies import missing_sections, policy_problems, tables
 from rlcore.config.problems import ConfigProblems
 from rlcore.config.raw import VERSIONS, RawConfig
@@ -271,7 +270,7 @@ def validate(
 
 def find_launcher(ranks: RanksConfig, host: PluginHost) -> tuple[Provided, BaseModel]:
     """Return what starts ranks, with its keys; raises like `find_component`."""
-    return find_component(host, "launcher", launcher_named(ranks.use), ranks.launcher_keys)
+    return find_component(host, "launcher", ranks.launcher, ranks.launcher_keys)
 
 
 def _launcher_problems(ranks: RanksConfig | None, host: PluginHost) -> list[str]:

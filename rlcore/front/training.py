@@ -14,7 +14,7 @@ from typing import Any
 
 from gymnasium.envs.registration import EnvSpec
 
-from rlcore.config.changes import WATCHING
+from rlcore.config.observers import leave_out_shown
 from rlcore.config.raw import RawConfig
 from rlcore.config.sections import Config, validate
 from rlcore.errors import ArgumentTypeError, ConfigError, describe
@@ -113,8 +113,7 @@ class Training:
         name = self._name_to_resume(frames) if resume else self._name_to_begin()
         raw = self._raw(self.config_text(frames, name))
         if quiet:
-            left_out = {*WATCHING, *(watching.removeprefix("core:") for watching in WATCHING)}
-            raw.values["hook"] = [hook for hook in raw.values.get("hook", []) if hook.get("use") not in left_out]
+            leave_out_shown(raw)
         config = validated(raw)
         with _saying(quiet):
             self._run, stopped_by = _trained(config, resume, [*progress_hooks(config, quiet), *hooks])

@@ -26,11 +26,11 @@ from rlcore.errors import (
 )
 from rlcore.hooks.resolution import marked
 from rlcore.plugins.component import COMPONENT_SECTIONS, Component
+from rlcore.plugins.core import CORE
 from rlcore.plugins.discovery import Installed, installed, version_conflict
 from rlcore.plugins.known import component_names, distribution_of, guess, kinds_of, not_installed, refused, use_of
 from rlcore.plugins.registry import Owner, Provided, Registry
 
-CORE: Final = "core"
 NO_PLUGINS: Final = "RLCORE_NO_PLUGINS"
 
 
