@@ -50,7 +50,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         ("rlcore.training.checks", "rlcore.config.problems"),
         (f"{FAULTS}/test_i_entries.py", f"{FAULTS}/test_i_all_at_once.py"),
     ),
-    (("rlcore.state.memory", "rlcore.checkpoints.tensor_files"), (f"{UNIT}/state/test_memory.py",)),
+    (("rlcore.state.memory", "rlcore_plugin_torch.tensor_files"), (f"{UNIT}/state/test_memory.py",)),
     (("rlcore.state.sources",), (f"{UNIT}/state/test_sources.py", f"{FAULTS}/test_c_sources.py")),
     (("rlcore.state.tree", "rlcore.state.kinds"), (f"{UNIT}/state/test_tree.py",)),
     (

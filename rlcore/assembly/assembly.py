@@ -15,7 +15,7 @@ import torch
 from pydantic import BaseModel
 
 from rlcore.assembly.env_maker import EnvMaker
-from rlcore.config.section import Section
+from rlcore.config.reading import Section
 from rlcore.envs.leaves import LeafEnv, OnLeaf, check_leaf, check_observes, leaf_spec
 from rlcore.envs.packed import Packed
 from rlcore.envs.spec_env import SpecEnv

@@ -27,7 +27,7 @@ from rlcore.config.policies import missing_sections, policy_problems, tables
 from rlcore.config.problems import ConfigProblems
 from rlcore.config.raw import VERSIONS, RawConfig
 from rlcore.config.reading import Reading, sections_of
-from rlcore.config.section import Section as Section
+from rlcore.config.reading import Section as Section
 from rlcore.config.trust import OwnCode
 from rlcore.config.validation import check_section_names, checked, core_section
 from rlcore.errors import ConfigError, PluginError
