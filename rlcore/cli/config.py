@@ -91,19 +91,19 @@ def explain(config: Config) -> Iterator[str]:
 def _keys(values: BaseModel, section: str, raw: RawConfig) -> Iterator[str]:
     value_of = dict(iter(values))  # the keys of a section may be called `keys`
     for key, field in type(values).model_fields.items():
-        source = _source(raw, section, key, given=key in values.model_fields_set)
+        source = _source(raw, section, key, is_said=key in values.model_fields_set)
         yield f"  {key} = {value_of[key]!r}  ({source})  {field.description or ''}".rstrip()
 
 
 def _source_of_use(raw: RawConfig, label: str) -> str:
     """Return where it is said which component a section is of."""
-    found = next(table for table in tables(raw, label.partition(".")[0]) if table.label == label)
-    return _source(raw, label, "use", given="use" in found.keys)
+    table = next(table for table in tables(raw, label.partition(".")[0]) if table.label == label)
+    return _source(raw, label, "use", is_said="use" in table.keys)
 
 
-def _source(raw: RawConfig, section: str, key: str, given: bool) -> str:
+def _source(raw: RawConfig, section: str, key: str, is_said: bool) -> str:
     first, _, index = section.partition(".")
     paths = (f"{section}.{key}", f"{first}.{index or 0}.{key}")
     whole = [raw.sources[path] for path in paths if path in raw.sources]
     within = [source for path in paths for place, source in raw.sources.items() if place.startswith(f"{path}.")]
-    return " and ".join(dict.fromkeys([*(whole or [str(raw.path) if given else "default"]), *within]))
+    return " and ".join(dict.fromkeys([*(whole or [str(raw.path) if is_said else "default"]), *within]))

@@ -68,13 +68,13 @@ class RunConfig(BaseModel, extra="forbid"):
 
     @model_validator(mode="after")
     def _has_one_clock(self) -> Self:
-        given = [self.total_frames is not None, self.total_updates is not None]
-        if all(given):
+        lengths = [self.total_frames is not None, self.total_updates is not None]
+        if all(lengths):
             raise ValueError(
                 f"total_frames = {self.total_frames} and total_updates = {self.total_updates} both say how long the "
                 "run is; leave one out"
             )
-        if not any(given):
+        if not any(lengths):
             raise ValueError(
                 "total_frames: missing, and the core needs it; or total_updates, which counts the run in updates"
             )

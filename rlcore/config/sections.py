@@ -71,11 +71,11 @@ class Config:
 
     def of_policy(self, name: str) -> Config:
         """Return the config as one policy has it: its own sections, and those of all."""
-        own = {
+        sections = {
             section: [entry for entry in entries if entry.policy in ("", name)]
             for section, entries in self.sections.items()
         }
-        return replace(self, sections=own)
+        return replace(self, sections=sections)
 
     def one(self, section: str) -> Section | None:
         """Return the only section of that name, or None; of several policies each `of_policy` has its own."""
@@ -326,14 +326,14 @@ def _load_plugins(raw: RawConfig, host: PluginHost, enable: list[str], problems:
 def _with_discount_of_loss(raw: RawConfig, buffers: list[Section], losses: list[Section]) -> list[Section]:
     """Return the buffers with the discount that each takes from its loss, and note where that is from."""
     of_policy = {loss.policy: loss for loss in losses}
-    found = []
+    filled = []
     for buffer in buffers:
         loss = of_policy.get(buffer.policy)
         keys = with_discount_of(buffer.config, None if loss is None else loss.config)
         if loss is not None and keys is not buffer.config:
             raw.sources[f"{buffer.label}.gamma"] = f"[{loss.label}] gamma"
-        found.append(replace(buffer, config=keys))
-    return found
+        filled.append(replace(buffer, config=keys))
+    return filled
 
 
 def _discount_problems(config: Config) -> list[str]:
