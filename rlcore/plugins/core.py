@@ -9,8 +9,6 @@ from rlcore.plugins.component import Component
 
 # the plugin that these components are of
 CORE: Final = "core"
-# the plugin that these components are of
-CORE: Final = "core"
 _OPTIMIZERS: Final = "rlcore.learners.optimizers"
 # those of torch that work as they are, by their names there
 _OF_TORCH: Final = ("Adadelta", "Adafactor", "Adagrad", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop")
