@@ -14,6 +14,18 @@ from rlcore.version import __version__ as __version__
 if TYPE_CHECKING:
     from rlcore_plugin_agents.agent import Agent as Agent
     from rlcore_plugin_agents.loading import load_agent as load_agent
+    from rlcore_plugin_presets.algorithms import A2C as A2C
+    from rlcore_plugin_presets.algorithms import C51 as C51
+    from rlcore_plugin_presets.algorithms import DDPG as DDPG
+    from rlcore_plugin_presets.algorithms import DQN as DQN
+    from rlcore_plugin_presets.algorithms import PPO as PPO
+    from rlcore_plugin_presets.algorithms import R2D2 as R2D2
+    from rlcore_plugin_presets.algorithms import SAC as SAC
+    from rlcore_plugin_presets.algorithms import TD3 as TD3
+    from rlcore_plugin_presets.algorithms import CrossQ as CrossQ
+    from rlcore_plugin_presets.algorithms import DiscreteSAC as DiscreteSAC
+    from rlcore_plugin_presets.algorithms import RecurrentPPO as RecurrentPPO
+    from rlcore_plugin_presets.algorithms import preset as preset
 
     from rlcore.buffers.minibatch import Minibatch as Minibatch
     from rlcore.config.sections import load_config as load_config
@@ -29,18 +41,6 @@ if TYPE_CHECKING:
     from rlcore.errors import PluginError as PluginError
     from rlcore.errors import RlcoreError as RlcoreError
     from rlcore.errors import StorageError as StorageError
-    from rlcore.front.algorithms import A2C as A2C
-    from rlcore.front.algorithms import C51 as C51
-    from rlcore.front.algorithms import DDPG as DDPG
-    from rlcore.front.algorithms import DQN as DQN
-    from rlcore.front.algorithms import PPO as PPO
-    from rlcore.front.algorithms import R2D2 as R2D2
-    from rlcore.front.algorithms import SAC as SAC
-    from rlcore.front.algorithms import TD3 as TD3
-    from rlcore.front.algorithms import CrossQ as CrossQ
-    from rlcore.front.algorithms import DiscreteSAC as DiscreteSAC
-    from rlcore.front.algorithms import RecurrentPPO as RecurrentPPO
-    from rlcore.front.algorithms import preset as preset
     from rlcore.hooks.specs import hookimpl as hookimpl
     from rlcore.loggers.metrics import Last as Last
     from rlcore.loggers.metrics import Sum as Sum
@@ -96,7 +96,6 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.envs.exploration": "ExplorationType exploration_type set_exploration_type",
         "rlcore.envs.rollout": "rollout",
         "rlcore.errors": "ConfigError EnvError HookError NumericalError PluginError RlcoreError StorageError",
-        "rlcore.front.algorithms": "A2C C51 CrossQ DDPG DQN DiscreteSAC PPO R2D2 RecurrentPPO SAC TD3 preset",
         "rlcore.hooks.specs": "hookimpl",
         "rlcore.loggers.metrics": "Last Sum",
         "rlcore.plugins.component": "Component",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 
@@ -40,15 +40,14 @@ def lazy(
     return sorted(modules), get, lambda: list(sys.modules[package].__all__)
 
 
-def unknown(package: str, name: str) -> AttributeError:
-    """Return the error for a name that a package does not have, with the nearest of those in its `__all__`."""
+def unknown(package: str, name: str, lent: Iterable[str] = ()) -> AttributeError:
+    """Return the error for a name that a package does not have, with the nearest of its own and of those lent to it."""
     from importlib.util import find_spec
 
     from rlcore.errors import did_you_mean
 
     # `from package import module` asks for the attribute first, and need not wait for a guess
     is_module = not name.startswith("_") and find_spec(f"{package}.{name}") is not None
-    guess = (
-        "" if is_module or name.startswith("_") else did_you_mean(name, vars(sys.modules[package]).get("__all__", ()))
-    )
+    names = (*vars(sys.modules[package]).get("__all__", ()), *lent)
+    guess = "" if is_module or name.startswith("_") else did_you_mean(name, names)
     return AttributeError(f"module {package!r} has no attribute {name!r}{guess}")

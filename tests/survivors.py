@@ -43,8 +43,6 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.process.signals", "rlcore.process.watchdog"), (f"{UNIT}/process", f"{FAULTS}/test_a_process.py")),
     (("rlcore.hooks",), ("tests/hooks", "tests/trainer/test_operations.py")),
     (("rlcore.plugins",), (f"{UNIT}/plugins", "tests/third_party", f"{FAULTS}/test_d_plugins.py")),
-    (("rlcore.front.keys", "rlcore.front.training", "rlcore.front.trained"), (f"{UNIT}/front",)),
-    (("rlcore.presets.catalogue", "rlcore.presets.choice", "rlcore.presets.filling"), (f"{UNIT}/presets",)),
     (("rlcore.config.file", "rlcore.config.sections"), (f"{UNIT}/config", f"{FAULTS}/test_i_config.py")),
     (
         ("rlcore.training.checks", "rlcore.config.problems"),
@@ -68,10 +66,13 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("rlcore.collectors",), (f"{UNIT}/collectors", COMPONENTS, "tests/trainer")),
     (("rlcore.buffers",), (f"{UNIT}/buffers", COMPONENTS)),
     (("rlcore.policies", "rlcore.config.policies"), (f"{UNIT}/policies", f"{UNIT}/config/test_policies.py", ZOO)),
-    (("rlcore.checkpoints.convert", "rlcore.checkpoints.migrations"), ("tests/integration/test_convert.py",)),
+    (
+        ("rlcore_plugin_reports.conversion", "rlcore.checkpoints.migrations"),
+        ("plugins/rlcore-plugin-reports/tests/test_convert.py",),
+    ),
     (
         ("rlcore.checkpoints.retention", "rlcore.checkpoints.removal", "rlcore.checkpoints.manifest"),
-        (f"{UNIT}/checkpoints/test_store.py", "tests/integration/test_ckpt.py"),
+        (f"{UNIT}/checkpoints/test_store.py", "plugins/rlcore-plugin-reports/tests/test_ckpt.py"),
     ),
     (
         (
@@ -112,7 +113,7 @@ TARGETS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         ("tests/contract/test_tools.py", "tests/contract/test_suites_catch.py"),
     ),
     (("rlcore_plugin_testing.prove",), ("tests/integration/test_prove.py",)),
-    (("rlcore.cli.plugins_new",), ("tests/integration/test_plugins_new.py",)),
+    (("rlcore_plugin_testing.new_plugin",), ("plugins/rlcore-plugin-testing/tests/test_new_plugin.py",)),
     (("rlcore.cli",), ("tests/integration/test_commands.py", "tests/integration/test_listing.py")),
     *(
         ((folder.name.replace("-", "_"),), (f"plugins/{folder.name}/tests",))

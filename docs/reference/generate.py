@@ -27,12 +27,12 @@ import preset_tables
 import rooms
 from keys import key_table
 from made_pages import PLUGIN_PAGES, distributions, is_made, made_pages
+from rlcore_plugin_testing.new_plugin import SUMMARIES, package
 from tables import table
 
 from rlcore import types
 from rlcore.cli.command_line import parser
 from rlcore.cli.parsing import Parser
-from rlcore.cli.plugins_new import SUMMARIES, package
 from rlcore.cli.train import EXIT_CODES
 from rlcore.config.core import CORE_SECTIONS, DEFAULT_USE, CheckpointConfig
 from rlcore.config.sections import REQUIRED
@@ -99,6 +99,8 @@ def _commands(command: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _help_of_commands(command: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Action]]:
+    if isinstance(command, Parser):
+        command.complete()
     for action in command._actions:
         if isinstance(action, argparse._SubParsersAction):
             for choice in action._choices_actions:

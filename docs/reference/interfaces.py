@@ -6,9 +6,9 @@ import inspect
 from typing import Any, Final
 
 from docstrings import markdown
+from rlcore_plugin_testing.new_plugin import SUMMARIES
 
 from rlcore import types
-from rlcore.cli.plugins_new import SUMMARIES
 from rlcore.types import exports, optional, optional_learning, optional_transforms
 
 # by kind of component, in the order in which a run is built; what several kinds have comes last

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
+    from rlcore.assembly.backends import open_backend as open_backend
     from rlcore.assembly.env_maker import EnvMaker as EnvMaker
     from rlcore.assembly.importing import import_named as import_named
     from rlcore.assembly.saved import Saved as Saved
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
+        "rlcore.assembly.backends": "open_backend",
         "rlcore.assembly.env_maker": "EnvMaker",
         "rlcore.assembly.importing": "import_named",
         "rlcore.config.own_modules": "meant",

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Final, NoReturn
 
 from rlcore.cli.arguments import override_arguments as _override_arguments
-from rlcore.cli.arguments import positive as _positive
 from rlcore.cli.parsing import Parser, add_plugin_commands
 from rlcore.errors import MissingPluginError, RlcoreError, notes_of
 from rlcore.process import interrupts
@@ -33,12 +32,6 @@ _PRINT_BESIDES: Final = ("train", "prove", "sync", "plot", "report")
 
 # how long what plugins left in the process of a command without --grace may take to end
 _END_SECONDS: Final = 20.0
-# the kinds that `rlcore plugins new` has a template for: all, in the order of the page that shows them; their names are
-# here, since the parser is built without importing what plugins are made of
-NEW_KINDS: Final = (
-    *("hook", "logger", "loss", "env", "transform", "model", "estimator", "optimizer", "scheduler"),
-    *("collector", "buffer", "learner", "evaluator", "checkpointer", "launcher"),
-)
 
 
 def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
@@ -55,11 +48,9 @@ def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"rlcore {__version__}")
     top.set_defaults(of_plugin=None, grace=_END_SECONDS)  # one command has an option for it
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _init(commands)
     for name, text in _COMMANDS.items():
         commands.add_parser(name, help=text, fill=partial(_fill, name))
     _plugins(commands)
-    _ckpt(commands)
     if next((argument for argument in arguments if not argument.startswith("-")), "") not in commands.choices:
         add_plugin_commands(commands)
     return top
@@ -130,19 +121,6 @@ def _check_torch(command: str) -> None:
         )
 
 
-def _init(commands: argparse._SubParsersAction[Parser]) -> None:
-    text = "write a config to begin with: a preset for an algorithm and an environment"
-    init = commands.add_parser("init", help=text)
-    init.add_argument(
-        "preset", metavar="PRESET", nargs="?", help="an algorithm, such as ppo, or one of its presets; default: asks"
-    )
-    init.add_argument("--env", metavar="ID", help="id of the environment, such as CartPole-v1")
-    init.add_argument("--name", metavar="NAME", help="name of the run; default: algorithm and environment")
-    init.add_argument("--output", metavar="FILE", help="the config to write; default: NAME.toml")
-    init.add_argument("--example", metavar="NAME", help="write this example instead, such as ppo-cartpole")
-    init.add_argument("--list", action="store_true", help="list the presets: for what, and what they reached")
-
-
 def _interrupted() -> int:
     """Say that Ctrl-C ended a command; return its exit code."""
     print("stopped by Ctrl-C", file=sys.stderr)
@@ -157,47 +135,20 @@ def _refused(error: RlcoreError) -> int:
 
 
 def _plugins(commands: argparse._SubParsersAction[Parser]) -> None:
-    plugins = commands.add_parser("plugins", help="list or show plugins, or the call order of hooks")
+    text = "list, show, check or begin plugins, or show the call order of hooks"
+    commands.add_parser("plugins", help=text, fill=_fill_plugins)
+
+
+def _fill_plugins(plugins: Parser) -> None:
     actions = plugins.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = actions.add_parser("list", help="list what is installed, from metadata alone")
     listing.add_argument("--json", action="store_true", help="print JSON")
     show = actions.add_parser("show", help="show the components of one plugin and their config keys")
     show.add_argument("name", metavar="NAME", help="a plugin, as listed")
-    actions.add_parser("doctor", help="find conflicts, broken and slow plugins, each with the fix")
-    text = "make a package for a plugin of your own: a component that works, with tests, an example and workflows"
-    new = actions.add_parser("new", help=text)
-    new.add_argument("name", metavar="NAME", help="lower case letters, digits and hyphens; what a config will say")
-    new.add_argument("--kind", choices=NEW_KINDS, required=True, help="what it provides")
-    new.add_argument("--folder", metavar="DIR", help="the folder to make; default: rlcore-plugin-NAME")
     order = actions.add_parser("order", help="show which hooks each loop point calls, in order")
     order.add_argument("config", metavar="CONFIG", help="a TOML file")
     _override_arguments(order)
-
-
-def _ckpt(commands: argparse._SubParsersAction[Parser]) -> None:
-    ckpt = commands.add_parser("ckpt", help="list, verify, show, prune or convert the checkpoints of a run")
-    actions = ckpt.add_subparsers(dest="action", required=True, metavar="ACTION")
-    made = {}
-    for name, text in (
-        ("list", "list the checkpoints, the latest first"),
-        ("verify", "compare every file with its checksum; exit code 5 when one is damaged"),
-        ("show", "show what a checkpoint says about itself: components, hashes, versions, why it is not exact"),
-        ("prune", "remove old checkpoints; the latest that is whole and the best one stay"),
-        ("convert", "write a checkpoint again by another back end, with the same hashes; the old one stays"),
-    ):
-        made[name] = actions.add_parser(name, help=text)
-        made[name].add_argument("run", metavar="RUN", help="a run folder")
-    for name, default in (("verify", "all"), ("show", "the latest"), ("convert", "the latest")):
-        made[name].add_argument(
-            "checkpoint", metavar="ID", nargs="?", help=f"name, its beginning, or frame; default: {default}"
-        )
-    for name in ("list", "show"):
-        made[name].add_argument("--json", action="store_true", help="print JSON")
-    made["prune"].add_argument(
-        "--keep-last", type=_positive, default=2, metavar="N", help="how many of the latest to keep; default: 2"
-    )
-    made["convert"].add_argument("--to", required=True, metavar="BACKEND", help="torch, torchsnapshot, dcp or another")
-    made["prune"].add_argument("--dry-run", action="store_true", help="say what would be removed, remove nothing")
+    add_plugin_commands(actions, "plugins")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
         arguments: as for any parser.
     """
 
-    def __init__(self, fill: Callable[[argparse.ArgumentParser], None] | None = None, **arguments: Any) -> None:
+    def __init__(self, fill: Callable[[Parser], None] | None = None, **arguments: Any) -> None:
         super().__init__(allow_abbrev=False, **arguments)
         self.register("action", "parsers", _Commands)
         self._fill = fill
@@ -57,8 +57,13 @@ class Parser(argparse.ArgumentParser):
         return options, unknown
 
 
-def add_plugin_commands(commands: argparse._SubParsersAction[Parser]) -> None:
-    """Add the commands of plugins, which are imported when they are called."""
+def add_plugin_commands(commands: argparse._SubParsersAction[Parser], of: str = "") -> None:
+    """Add the commands of plugins, or their actions of a command of the core, which are imported when they are called.
+
+    Args:
+        commands: to add to.
+        of: the command of the core.
+    """
     from rlcore.plugins.commands import PluginCommand, plugin_commands
 
     def fill(command: PluginCommand, parser: argparse.ArgumentParser) -> None:
@@ -66,5 +71,7 @@ def add_plugin_commands(commands: argparse._SubParsersAction[Parser]) -> None:
         parser.set_defaults(of_plugin=module)
         module.add_arguments(parser)
 
-    for command in plugin_commands(commands.choices):
-        commands.add_parser(command.name, help=command.summary.replace("%", "%%"), fill=partial(fill, command))
+    for command in plugin_commands(commands.choices, of):
+        commands.add_parser(
+            command.name.rpartition(".")[2], help=command.summary.replace("%", "%%"), fill=partial(fill, command)
+        )

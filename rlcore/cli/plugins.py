@@ -1,24 +1,24 @@
-"""`rlcore plugins`: what is installed and provided, which hooks each point calls, what is wrong, a new one."""
+"""`rlcore plugins`: what is installed and provided, and which hooks each point calls."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from time import perf_counter
 
-from rlcore.errors import PluginError, did_you_mean
+from rlcore.errors import MissingPluginError, PluginError, did_you_mean
 from rlcore.hooks.resolution import marked
 from rlcore.hooks.specs import POINTS
 from rlcore.plugins.discovery import installed, version_conflict
 from rlcore.plugins.host import PluginHost
-from rlcore.presets.catalogue import presets_of
+from rlcore.plugins.known import lend
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the action."""
-    actions = {"list": _list, "show": _show, "order": _order, "doctor": _doctor, "new": _new}
+    actions = {"list": _list, "show": _show, "order": _order}
     return actions[options.action](options)
 
 
@@ -62,21 +62,10 @@ def _show(options: argparse.Namespace) -> int:
         for key, field in provided.schema().model_fields.items():
             default = "required" if field.is_required() else f"default {field.get_default(call_default_factory=True)!r}"
             print(f"    {key}: {default}. {field.description or ''}".rstrip())
-    for preset in presets_of(host.loaded[options.name].distribution):
-        print(f"  preset {preset.name}: {preset.about.summary}; rlcore init {preset.name}")
+    with suppress(MissingPluginError):
+        for preset in lend("rlcore.cli", "presets_of")(host.loaded[options.name].distribution):
+            print(f"  preset {preset.name}: {preset.about.summary}; rlcore init {preset.name}")
     return 0
-
-
-def _doctor(options: argparse.Namespace) -> int:
-    from rlcore.cli import doctor
-
-    return doctor.run(options)
-
-
-def _new(options: argparse.Namespace) -> int:
-    from rlcore.cli import plugins_new
-
-    return plugins_new.run(options)
 
 
 def _order(options: argparse.Namespace) -> int:

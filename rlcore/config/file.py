@@ -8,15 +8,15 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 from rlcore.config.extending import EXTENDS, Layer, extended, with_absolute_paths
 from rlcore.config.overrides import override
 from rlcore.config.raw import GIVEN, VERSIONS, ConfigFile, RawConfig
-from rlcore.errors import ConfigError
-from rlcore.plugins.component import COMPONENT_SECTIONS
+from rlcore.errors import ConfigError, MissingPluginError
+from rlcore.plugins.component import is_repeated
+from rlcore.plugins.known import lend
 
 CKPT_BACKEND: Final = "CKPT_BACKEND"
 BACKEND_ALIASES: Final = {"memmap": "torch"}
@@ -99,9 +99,7 @@ def _parse(path: Path) -> dict[str, Any]:
     try:
         text = path.read_bytes().decode("utf-8-sig")  # editors on Windows begin a file with a byte order mark
     except FileNotFoundError:
-        known = (files("rlcore") / "examples" / path.name).is_file()
-        how = f"; rlcore init --example {path.stem} writes it here" if known else ""
-        raise ConfigError(f"config file {str(path)!r} does not exist{how}") from None
+        raise ConfigError(f"config file {str(path)!r} does not exist{_as_example(path)}") from None
     except IsADirectoryError:
         raise ConfigError(f"config {str(path)!r} is a folder; name a TOML file") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -114,10 +112,19 @@ def _parse(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: not valid TOML: nested too deeply") from None
 
 
+def _as_example(path: Path) -> str:
+    """Return how to write a file that is one of the examples."""
+    try:
+        is_example = lend("rlcore.config", "is_example")(path.name)
+    except MissingPluginError:
+        return ""
+    return f"; rlcore init --example {path.stem} writes it here" if is_example else ""
+
+
 def _normalise(values: dict[str, Any], path: Path) -> None:
     """Make repeated sections lists, refuse what is not a table."""
     for section, value in values.items():
-        repeated = COMPONENT_SECTIONS.get(section, ("", False))[1]
+        repeated = is_repeated(section)
         tables = value if isinstance(value, list) and repeated else [value]
         if not all(isinstance(table, dict) for table in tables):
             form = f"[[{section}]]" if repeated else f"[{section}]"

@@ -15,15 +15,13 @@ class Published:
 
     Attributes:
         components: names by kind.
-        lends: modules of its package by the names that they lend, by the package of the core that lends them on.
-        presets: names of its presets, by algorithm.
+        lends: modules of its package by the names that they lend, by the package that lends them on.
         commands: that it adds to the command line, and what each does.
         for_tests: whether its components are for tests, and proposed to nobody who misspelled another.
     """
 
     components: Mapping[str, tuple[str, ...]]
     lends: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    presets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
     for_tests: bool = False
 
@@ -59,16 +57,7 @@ PUBLISHED: Final = {
     ),
     "dcp": Published({"checkpointer": ("dcp",)}),
     "ddp": Published({"launcher": ("processes", "torchrun")}),
-    "dqn": Published(
-        {"loss": ("c51", "dqn", "qr-dqn", "r2d2"), "model": ("q-network", "recurrent-q-network")},
-        presets={
-            "c51": ("c51-classic-control", "c51-generic"),
-            "dqn": ("dqn-atari", "dqn-classic-control", "dqn-generic"),
-            "qr-dqn": ("qr-dqn-generic",),
-            "r2d2": ("r2d2-generic",),
-            "rainbow": ("rainbow-generic",),
-        },
-    ),
+    "dqn": Published({"loss": ("c51", "dqn", "qr-dqn", "r2d2"), "model": ("q-network", "recurrent-q-network")}),
     "envpool": Published({"env": ("envpool",)}),
     "gymnasium": Published({"env": ("gymnasium",), "transform": ("observation-norm",)}),
     "learners": Published(
@@ -95,35 +84,31 @@ PUBLISHED: Final = {
             }
         },
     ),
-    "mbpo": Published(
-        {"buffer": ("imagined-dataset", "imagined-replay"), "model": ("mbpo",)},
-        presets={"mbpo": ("mbpo-generic",), "mopo": ("mopo-generic",)},
-    ),
+    "mbpo": Published({"buffer": ("imagined-dataset", "imagined-replay"), "model": ("mbpo",)}),
     "mlflow": Published({"logger": ("mlflow",)}, {"rlcore.loggers": {"MLFlowLogger": "logger"}}),
     "mlp": Published({"model": ("mlp",)}),
-    "offline": Published(
-        {"loss": ("bc", "cql", "discrete-cql", "iql", "td3-bc"), "model": ("iql",), "hook": ("fqe",)},
-        presets={
-            "bc": ("bc-generic",),
-            "cql": ("cql-generic",),
-            "discrete-cql": ("discrete-cql-generic",),
-            "iql": ("iql-generic",),
-            "td3-bc": ("td3-bc-generic",),
-        },
-    ),
+    "offline": Published({"loss": ("bc", "cql", "discrete-cql", "iql", "td3-bc"), "model": ("iql",), "hook": ("fqe",)}),
     "optuna": Published(
         {"hook": ("sweep-trial",)},
         commands={"sweep": "search the settings of a config, by trials that a study file describes"},
     ),
     "parallel": Published({"collector": ("central", "each-step", "workers")}),
     "pettingzoo": Published({"env": ("pettingzoo",)}),
-    "ppo": Published(
-        {"estimator": ("gae",), "hook": ("explained-variance",), "loss": ("a2c", "ppo")},
-        presets={
-            "a2c": ("a2c-classic-control", "a2c-generic"),
-            "ppo": ("ppo-atari", "ppo-classic-control", "ppo-generic", "ppo-mujoco"),
-            "recurrent-ppo": ("recurrent-ppo-generic",),
+    "ppo": Published({"estimator": ("gae",), "hook": ("explained-variance",), "loss": ("a2c", "ppo")}),
+    "presets": Published(
+        {},
+        {
+            "rlcore": dict.fromkeys(
+                (
+                    *("A2C", "C51", "CrossQ", "DDPG", "DQN", "DiscreteSAC", "PPO", "R2D2", "RecurrentPPO", "SAC"),
+                    *("TD3", "preset"),
+                ),
+                "algorithms",
+            ),
+            "rlcore.cli": {"presets_of": "presets"},
+            "rlcore.config": {"is_example": "example"},
         },
+        commands={"init": "write a config to begin with: a preset for an algorithm and an environment"},
     ),
     "ray": Published({"collector": ("actors",), "launcher": ("ray",)}),
     "recurrent": Published({"model": ("gru", "lstm")}),
@@ -132,10 +117,11 @@ PUBLISHED: Final = {
         {},
         {
             "rlcore.cli": {"train_seeds": "seeds.training"},
-            "rlcore.front": {"read_metrics": "curves"},
+            "rlcore_plugin_presets": {"read_metrics": "curves"},
             "rlcore.run": {"plot_runs": "plotting"},
         },
         commands={
+            "ckpt": "list, verify, show, prune or convert the checkpoints of a run",
             "compare": "compare settings over their seeds: mean, interquartile mean (IQM), 95% intervals, probability "
             "of improvement",
             "plot": "plot the curves of one or several runs on one figure",
@@ -148,16 +134,6 @@ PUBLISHED: Final = {
         {
             "loss": ("crossq", "ddpg", "discrete-sac", "sac", "td3"),
             "model": ("actor-critic", "crossq", "discrete-actor-critic", "recurrent-actor-critic"),
-        },
-        presets={
-            "crossq": ("crossq-generic",),
-            "ddpg": ("ddpg-generic",),
-            "discrete-sac": ("discrete-sac-generic",),
-            "droq": ("droq-generic",),
-            "recurrent-sac": ("recurrent-sac-generic",),
-            "redq": ("redq-generic",),
-            "sac": ("sac-generic", "sac-mujoco"),
-            "td3": ("td3-generic",),
         },
     ),
     "spool": Published({}, commands={"sync": "send what the loggers of a run left waiting for their servers"}),
@@ -175,7 +151,10 @@ PUBLISHED: Final = {
             "transform": ("toy",),
         },
         commands={
-            "prove": "prove that a config's runs survive kills, stops and damage, on this machine; takes minutes"
+            "plugins.doctor": "find conflicts, broken and slow plugins, each with the fix",
+            "plugins.new": "make a package for a plugin of your own: a component that works, with tests, an example "
+            "and workflows",
+            "prove": "prove that a config's runs survive kills, stops and damage, on this machine; takes minutes",
         },
         for_tests=True,
     ),
@@ -243,9 +222,6 @@ PUBLISHED: Final = {
             }
         },
     ),
-    "vtrace": Published(
-        {"estimator": ("vtrace",), "loss": ("appo", "impala")},
-        presets={"appo": ("appo-generic",), "impala": ("impala-generic",)},
-    ),
+    "vtrace": Published({"estimator": ("vtrace",), "loss": ("appo", "impala")}),
     "wandb": Published({"logger": ("wandb",)}, {"rlcore.loggers": {"WandbLogger": "logger"}}),
 }

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from rlcore.errors import FROM_OUTSIDE, MissingPluginError, PluginError, describe
+from rlcore.errors import MissingPluginError, PluginError
 from rlcore.plugins.catalogue import PREFIX, PUBLISHED
-from rlcore.plugins.discovery import Installed, installed, version_conflict
+from rlcore.plugins.discovery import Installed, installed
 from rlcore.plugins.host import NO_PLUGINS
 from rlcore.plugins.known import not_installed
 
@@ -34,7 +34,7 @@ class PluginCommand:
     """A command that is installed, or published and not installed.
 
     Attributes:
-        name: after `rlcore`.
+        name: after `rlcore`; with a dot, that of a command of the core and of an action of it: `plugins.new`.
         claims: the entry points of that name: one, unless distributions contradict each other or none is installed.
     """
 
@@ -64,22 +64,22 @@ class PluginCommand:
         if len(self.claims) > 1:
             owners = " and ".join(str(claim.owner) for claim in self.claims)
             raise PluginError(f"the command {self.name!r} is claimed by {owners}; uninstall one of them")
-        conflict = version_conflict(self.claims[0])
-        if conflict:
-            raise PluginError(conflict)
-        return _imported(self.claims[0])
+        command: Command = self.claims[0].load("the command")
+        return command
 
 
-def plugin_commands(own: Iterable[str] = ()) -> list[PluginCommand]:
+def plugin_commands(own: Iterable[str] = (), of: str = "") -> list[PluginCommand]:
     """Return the commands of plugins in order of name, from metadata alone.
 
     Args:
         own: names that the core has itself; a plugin cannot take their place.
+        of: a command of the core, for the actions that plugins add to it.
     """
     claims: dict[str, tuple[Installed, ...]] = dict.fromkeys(_published(), ())
     for claim in () if os.environ.get(NO_PLUGINS) else installed(GROUP):
         claims[claim.name] = (*claims.get(claim.name, ()), claim)
-    return [PluginCommand(name, claims[name]) for name in sorted(set(claims) - set(own))]
+    names = [name for name in sorted(claims) if name.rpartition(".")[0] == of and name.rpartition(".")[2] not in own]
+    return [PluginCommand(name, claims[name]) for name in names]
 
 
 def _published() -> dict[str, tuple[str, str]]:
@@ -93,15 +93,6 @@ def _published() -> dict[str, tuple[str, str]]:
 
 def _not_installed(command: str) -> MissingPluginError:
     blocked = f" ({NO_PLUGINS} is set)" if os.environ.get(NO_PLUGINS) else ""
-    return not_installed(f"rlcore {command} is provided by", PREFIX + _published()[command][0], blocked)
-
-
-def _imported(claim: Installed) -> Command:
-    assert claim.entry_point is not None  # `installed` makes none without
-    try:
-        command: Command = claim.entry_point.load()
-    except FROM_OUTSIDE:
-        raise
-    except BaseException as error:
-        raise PluginError(f"the command {claim.name!r} ({claim.owner}) failed: {describe(error)}") from error
-    return command
+    return not_installed(
+        f"rlcore {command.replace('.', ' ')} is provided by", PREFIX + _published()[command][0], blocked
+    )

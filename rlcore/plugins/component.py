@@ -56,6 +56,11 @@ _OF_WHOLE_RUN: Final = {
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
+def is_repeated(section: str) -> bool:
+    """Return whether a config may have several sections of this name, as `[[hook]]`."""
+    return COMPONENT_SECTIONS.get(section, ("", False))[1]
+
+
 @dataclass(frozen=True)
 class Component:
     """Something that a plugin provides and a config can name.

@@ -9,8 +9,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
+from rlcore.errors import FROM_OUTSIDE, PluginError, RlcoreError, describe
 from rlcore.plugins.registry import Owner
 
 GROUP: Final = "rlcore"
@@ -32,6 +33,33 @@ class Installed:
     def owner(self) -> Owner:
         """Whose the plugin is."""
         return Owner(self.name, self.distribution, self.version)
+
+    def load(self, what: str) -> Any:
+        """Import what the entry point names.
+
+        Args:
+            what: kind of what it is, for messages, such as `"plugin"`.
+
+        Raises:
+            PluginError: it is for another rlcore, or the import fails.
+        """
+        conflict = version_conflict(self)
+        if conflict:
+            raise PluginError(conflict)
+        assert self.entry_point is not None  # `installed` makes none without
+        try:
+            return self.entry_point.load()
+        except FROM_OUTSIDE:
+            raise
+        except BaseException as error:
+            raise broken(f"{what} {self.name!r} ({self.owner})", error) from error
+
+
+def broken(what: str, error: BaseException) -> PluginError:
+    """Return the error for something whose code failed, with the command that installs what it lacks."""
+    absent = isinstance(error, ModuleNotFoundError) and not isinstance(error, RlcoreError) and error.name
+    command = f" (pip install {absent})" if absent else ""
+    return PluginError(f"{what} failed: {describe(error)}{command}")
 
 
 def installed(group: str = GROUP) -> list[Installed]:

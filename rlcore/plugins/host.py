@@ -18,16 +18,14 @@ from rlcore.errors import (
     FROM_OUTSIDE,
     NotProvidedError,
     PluginError,
-    RlcoreError,
     UnnamedPluginError,
-    describe,
     did_you_mean,
     nearest,
 )
 from rlcore.hooks.resolution import marked
 from rlcore.plugins.component import COMPONENT_SECTIONS, Component
 from rlcore.plugins.core import CORE
-from rlcore.plugins.discovery import Installed, installed, version_conflict
+from rlcore.plugins.discovery import broken, installed
 from rlcore.plugins.known import component_names, distribution_of, guess, kinds_of, not_installed, refused, use_of
 from rlcore.plugins.registry import Owner, Provided, Registry
 
@@ -143,7 +141,7 @@ class PluginHost:
         if len(claimed) > 1:
             owners = " and ".join(str(plugin.owner) for plugin in claimed)
             raise PluginError(f"plugin name {name!r} is claimed by {owners}; uninstall one of them")
-        self._import(claimed[0])
+        self._register(claimed[0].load("plugin"), claimed[0].owner)
 
     def not_installed(self, name: str) -> PluginError:
         """Return the error for a plugin that is not installed, with the command that installs it."""
@@ -181,7 +179,7 @@ class PluginHost:
             raise
         except BaseException as error:
             sys.modules.pop(path.stem, None)
-            raise _broken(f"plugin file {str(path)!r}", error) from error
+            raise broken(f"plugin file {str(path)!r}", error) from error
         self._register(module, owner)
         self._files[module.__name__] = str(path.absolute())
 
@@ -199,19 +197,6 @@ class PluginHost:
                 "rename the file"
             )
 
-    def _import(self, plugin: Installed) -> None:
-        conflict = version_conflict(plugin)
-        if conflict:
-            raise PluginError(conflict)
-        assert plugin.entry_point is not None  # `installed` makes none without
-        try:
-            module = plugin.entry_point.load()
-        except FROM_OUTSIDE:
-            raise
-        except BaseException as error:
-            raise _broken(f"plugin {plugin.name!r} ({plugin.owner})", error) from error
-        self._register(module, plugin.owner)
-
     def _register(self, module: ModuleType | Any, owner: Owner) -> None:
         for name in marked(module):
             if name != "provide_components":
@@ -226,7 +211,7 @@ class PluginHost:
         except FROM_OUTSIDE:
             raise
         except BaseException as error:
-            raise _broken(f"plugin {owner.plugin!r} ({owner}): provide_components", error) from error
+            raise broken(f"plugin {owner.plugin!r} ({owner}): provide_components", error) from error
         for component in components:
             if not isinstance(component, Component):
                 raise PluginError(f"plugin {owner.plugin!r} ({owner}) provides {component!r}, not a Component")
@@ -238,9 +223,3 @@ class PluginHost:
 def loose_name(path: Path) -> str:
     """Return the name of the plugin that a loose file is."""
     return path.stem.replace("_", "-")
-
-
-def _broken(what: str, error: BaseException) -> PluginError:
-    absent = isinstance(error, ModuleNotFoundError) and not isinstance(error, RlcoreError) and error.name
-    command = f" (pip install {absent})" if absent else ""
-    return PluginError(f"{what} failed: {describe(error)}{command}")

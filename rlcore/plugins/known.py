@@ -57,16 +57,6 @@ def distribution_of(name: str) -> str | None:
     return PREFIX + plugin if plugin in PUBLISHED else None
 
 
-def published_presets() -> dict[str, str]:
-    """Return the plugin of each published preset, and of each algorithm that has some."""
-    return {
-        name: plugin
-        for plugin, published in PUBLISHED.items()
-        for algorithm, presets in published.presets.items()
-        for name in (algorithm, *presets)
-    }
-
-
 def guess(kind: str, name: str, plugins: Iterable[str]) -> str:
     """Return `"; did you mean 'X'?"` for a component of that kind, or which ones are published.
 
@@ -106,7 +96,7 @@ def published(kind: str, name: str) -> Provided:
 
 
 def lent_to(package: str) -> dict[str, tuple[str, str]]:
-    """Return the names that a package of the core lends on: the plugin of each, and the module in it."""
+    """Return the names that a package lends on: the plugin of each, and the module in it."""
     return {
         name: (plugin, module)
         for plugin, published in PUBLISHED.items()
@@ -115,10 +105,10 @@ def lent_to(package: str) -> dict[str, tuple[str, str]]:
 
 
 def lend(package: str, name: str, need: str = "") -> Any:
-    """Return a name that a plugin lends to a package of the core.
+    """Return a name that a plugin lends to a package.
 
     Args:
-        package: of the core.
+        package: that lends it on, of the core unless a plugin asks another.
         name: lent to it.
         need: what a user asked for, where that is not the name itself.
 
@@ -128,7 +118,7 @@ def lend(package: str, name: str, need: str = "") -> Any:
     """
     lent = lent_to(package)
     if name not in lent:
-        raise unknown(package, name)
+        raise unknown(package, name, lent)
     plugin, module = lent[name]
     return getattr(_module(plugin, f".{module}", need or f"{package}.{name}"), name)  # the table holds names
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rlcore.process.nameless import nameless_file as nameless_file
     from rlcore.process.signals import AT_ONCE as AT_ONCE
     from rlcore.process.signals import STOPPING as STOPPING
+    from rlcore.process.signals import stop_on_signal as stop_on_signal
     from rlcore.process.stops import collected_stops as collected_stops
     from rlcore.process.streams import lenient as lenient
     from rlcore.process.streams import show_log as show_log
@@ -29,7 +30,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.process": "age companion",
         "rlcore.process.another": "start_run",
         "rlcore.process.cores": "usable_cores",
-        "rlcore.process.signals": "STOPPING AT_ONCE",
+        "rlcore.process.signals": "STOPPING AT_ONCE stop_on_signal",
         "rlcore.process.stops": "collected_stops",
         "rlcore.process.streams": "lenient show_log",
         "rlcore.process.terminal": "printable",

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rlcore.config.sections import find_launcher as find_launcher
     from rlcore.run.asked import Asked as Asked
     from rlcore.run.checking import checked_config as checked_config
+    from rlcore.run.checking import lacking_data as lacking_data
     from rlcore.run.checking import validated as validated
     from rlcore.run.claim import claimed as claimed
     from rlcore.run.command import command_hooks as command_hooks
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rlcore.run.command import to_its_end as to_its_end
     from rlcore.run.command import train_as_asked as train_as_asked
     from rlcore.run.ending import Ending as Ending
+    from rlcore.run.ending import StoppedAtStart as StoppedAtStart
     from rlcore.run.ending import unexpected as unexpected
     from rlcore.run.loggers import LoggerOfRun as LoggerOfRun
     from rlcore.run.loggers import build_loggers as build_loggers
@@ -31,11 +33,11 @@ __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.config.sections": "Config find_launcher",
-        "rlcore.run.checking": "checked_config validated",
+        "rlcore.run.checking": "checked_config lacking_data validated",
         "rlcore.run.asked": "Asked",
         "rlcore.run.claim": "claimed",
         "rlcore.run.command": "command_hooks say_its_end to_its_end train_as_asked",
-        "rlcore.run.ending": "Ending unexpected",
+        "rlcore.run.ending": "Ending StoppedAtStart unexpected",
         "rlcore.run.ready": "Run",
         "rlcore.run.resume": "check_unchanged_since_latest",
         "rlcore.run.shares": "divided",

@@ -13,12 +13,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from rlcore_plugin_presets.presets import presets
 
 import rlcore
 from rlcore.cli.command_line import parser
 from rlcore.config.core import CORE_SECTIONS
 from rlcore.hooks.specs import POINTS
-from rlcore.presets.catalogue import presets
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "docs/reference"))

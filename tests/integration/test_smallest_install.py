@@ -78,12 +78,21 @@ def test_a_run_trains_is_killed_and_goes_on_to_the_bit(venv, tmp_path):
 
 
 @pytest.mark.slow
+def test_the_algorithms_of_scripts_name_what_brings_them(venv, tmp_path):
+    code = "import rlcore\ntry:\n    rlcore.PPO\nexcept rlcore.PluginError as error:\n    print(error)"
+    assert "pip install rlcore-plugin-presets" in venv.run("python", "-c", code, cwd=tmp_path)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "plugin"),
     [
         (("report", "runs/whole"), "reports"),
+        (("ckpt", "verify", "runs/whole"), "reports"),
         (("evaluate", "runs/whole"), "agents"),
         (("prove", "whole.toml"), "testing"),
+        (("plugins", "new", "mine", "--kind", "env"), "testing"),
+        (("init", "ppo", "--env", "CartPole-v1"), "presets"),
         (("sync", "runs/whole"), "spool"),
         (("train", "whole.toml", "--set", "learner.compile=true"), "compile"),
         (("train", "whole.toml", "--set", "ranks.count=2"), "ddp"),

@@ -283,9 +283,7 @@ def test_every_wheel_is_fit_for_an_index(dist):
         assert tops == {package, place.split("/")[0]}, "a wheel holds one package"
         assert f"{package}/py.typed" in names
         assert any(name.endswith("licenses/LICENSE") for name in names)
-        assert not [
-            name for name in names if re.search(r"(^|/)(tests?/|test_)", name) and not name.startswith("rlcore/")
-        ]
+        assert not [name for name in names if re.search(r"(^|/)(tests?/|test_)", name) and "/templates/" not in name]
         assert "rlcore/left_over.py" not in names
 
 
@@ -301,13 +299,16 @@ def test_the_extra_standard_is_that_of_the_core(dist):
 
 
 @pytest.mark.slow
-def test_the_core_alone_is_installed_from_dist_and_needs_no_torch_to_make_a_plugin(dist, tools, tmp_path):
+def test_the_core_alone_is_installed_from_dist_and_no_torch_is_needed_to_make_a_plugin(dist, tools, tmp_path):
     venv = tools.FreshVenv(tmp_path / "venv", without=("torch", "tensordict", "gymnasium", "numpy", "matplotlib"))
     venv.install("--find-links", dist, "rlcore")
     assert venv.run("rlcore", "--version", cwd=tmp_path) == f"rlcore {rlcore.__version__}\n"
     listed = venv.run("rlcore", "plugins", "list", cwd=tmp_path).splitlines()
     assert [line.split()[0] for line in listed] == ["core"]
-    venv.run("rlcore", "plugins", "new", "mine", "--kind", "model", cwd=tmp_path)
+    new = ("rlcore", "plugins", "new", "mine", "--kind", "model")
+    venv.run(*new, cwd=tmp_path, code=2)
+    venv.install("--find-links", dist, "rlcore-plugin-testing")
+    venv.run(*new, cwd=tmp_path)
     assert (tmp_path / "rlcore-plugin-mine/src/rlcore_plugin_mine/model.py").is_file()
 
 
@@ -323,7 +324,8 @@ def plugins_needed(folder):
 def test_each_plugin_works_beside_the_core_alone(folder, dist, tools, tmp_path):
     venv = tools.FreshVenv(tmp_path / "venv")
     name = folder.name.removeprefix("rlcore-plugin-")
-    present = sorted({name, "testing", *plugins_needed(folder)})
+    tests = ROOT / "plugins" / "rlcore-plugin-testing"
+    present = sorted({name, "testing", *plugins_needed(tests), *plugins_needed(folder)})
     venv.install("--find-links", dist, "rlcore", *(f"rlcore-plugin-{one}" for one in present))
     listed = venv.run("rlcore", "plugins", "list", cwd=tmp_path).splitlines()
     assert [line.split()[0] for line in listed] == sorted(["core", *present])
@@ -342,10 +344,22 @@ def test_each_plugin_works_beside_the_core_alone(folder, dist, tools, tmp_path):
 
 
 @pytest.mark.slow
+def test_the_examples_are_in_the_wheel_that_writes_them(dist, venv, tmp_path):
+    (wheel,) = dist.glob("rlcore_plugin_presets-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {Path(name).name for name in archive.namelist() if "/examples/" in name}
+    assert packed == {path.name for path in (ROOT / "examples").iterdir() if path.is_file()}
+    venv.run("rlcore", "init", "--example", "ppo-two-arms-lstm", cwd=tmp_path)
+    for name in ("ppo-two-arms-lstm.toml", "two_arms.py"):
+        assert (tmp_path / name).read_bytes() == (ROOT / "examples" / name).read_bytes()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["torch", "torchsnapshot", "dcp"])
-def test_each_back_end_trains_with_one_line_beside_the_core_alone(backend, dist, tools, tmp_path):
+def test_each_back_end_trains_with_one_line_beside_the_core_and_tells_what_it_saved(backend, dist, tools, tmp_path):
     venv = tools.FreshVenv(tmp_path / "venv")
-    venv.install("--find-links", dist, "rlcore", "rlcore-plugin-testing", f"rlcore-plugin-{backend}")
+    names = ("testing", "reports", backend)
+    venv.install("--find-links", dist, "rlcore", *(f"rlcore-plugin-{name}" for name in names))
     (tmp_path / "toy.toml").write_text(tomli_w.dumps({**TOY_CONFIG, "checkpoint": {"use": backend}}))
     venv.run("rlcore", "train", "toy.toml", "--quiet", cwd=tmp_path)
     rows = json.loads(venv.run("rlcore", "ckpt", "list", "runs/toy", "--json", cwd=tmp_path))

@@ -19,7 +19,7 @@ PLUGINS = {
     for folder in (
         *(folder / "src" for folder in sorted((ROOT / "plugins").iterdir()) if folder.name != INSIDER),
         *sorted((ROOT / "examples" / "third_party").iterdir()),
-        ROOT / "rlcore" / "templates" / "plugin",
+        ROOT / "plugins" / INSIDER / "src" / "rlcore_plugin_testing" / "templates" / "plugin",
     )
 }
 # what anybody may use, and what is for the authors of some kind of component
@@ -39,6 +39,7 @@ DOORS = (
     "rlcore.files",
     "rlcore.learners",
     "rlcore.loggers",
+    "rlcore.plugins",
     "rlcore.process",
     "rlcore.restore",
     "rlcore.run",
@@ -128,7 +129,7 @@ def test_no_name_of_a_door_is_that_of_a_module(door):
         ("from rlcore.envs import joined", "joined is not in the __all__ of rlcore.envs"),
         ("from rlcore.errors import _COUNTS_AS", "_COUNTS_AS is not in the __all__"),
         ("import rlcore.hooks.points", "import rlcore.hooks.points: import names from it"),
-        ("class ${class_name}:\n    from rlcore.plugins import known", "rlcore.plugins is no door"),
+        ("class ${class_name}:\n    from rlcore.plugins import known", "known is not in the __all__ of rlcore.plugins"),
         ("from rlcore_plugin_testing.toy import ToyEnv", "rlcore_plugin_testing.toy is no door"),
         ("from rlcore_plugin_spool.spool import Spool", "rlcore_plugin_spool.spool is no door"),
     ],

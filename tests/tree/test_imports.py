@@ -25,7 +25,6 @@ ROOMS = {
     "hooks": "types",
     "plugins": "version types hooks",
     "config": "types plugins",
-    "presets": "version types plugins config",
     "state": "types",
     "envs": "types",
     "loggers": "types process plugins",
@@ -47,12 +46,9 @@ ROOMS = {
         "files types process hooks plugins config state loggers restore policies checkpoints run_folder training "
         "stock assembly"
     ),
-    "front": "types process plugins config presets run_folder stock run",
     "helpers": "plugins",
     "algorithms": "plugins",
-    "cli": (
-        "version files types process hooks plugins config presets envs restore checkpoints run_folder assembly run"
-    ),
+    "cli": "version types process hooks plugins config envs restore run_folder run",
 }
 FOR_ALL = ("errors", "lazy")
 # the front door and the door of `python -m rlcore`: nobody else imports them

@@ -3,7 +3,7 @@
 from tests.tree.measure import code_lines, files
 
 # code lines, without blanks, comments and docstrings; lower it with what goes
-CORE = 22_300
+CORE = 20_960
 
 
 def test_the_core_has_no_more_code():

@@ -12,10 +12,10 @@ from rlcore_plugin_ddp.meeting import Meeting
 from rlcore_plugin_ddp.moving import Moves
 from rlcore_plugin_ddp.torchrun import Torchrun
 from rlcore_plugin_testing.contracts.group_calls import listening
+from rlcore_plugin_testing.light_import import heavy_imports
 from rlcore_plugin_testing.processes import Processes
 
 from rlcore.errors import ConfigError, RankLost
-from rlcore.plugins.light_import import heavy_imports
 
 from .kept_store import kept_store
 

@@ -1,4 +1,4 @@
-"""Run folders as `rlcore train` leaves them, as far as reports read them."""
+"""Run folders as `rlcore train` leaves them, as far as reports read them; and the command line in this process."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import json
 
 import pytest
 import tomli_w
+
+from tests.conftest import _plain_environment, cli, workdir, write_config
+
+__all__ = ["_plain_environment", "cli", "make_run", "workdir", "write_config"]
 
 
 @pytest.fixture

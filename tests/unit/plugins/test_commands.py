@@ -81,18 +81,28 @@ def test_the_published_commands_are_those_of_the_entry_points():
 def test_one_that_is_published_and_not_installed_names_what_to_install(command, cli, monkeypatch):
     monkeypatch.setenv("RLCORE_NO_PLUGINS", "1")
     distribution = PREFIX + PUBLISHED_COMMANDS[command]
-    refused = cli(command, "file.toml")
+    command_of_core, _, action = command.rpartition(".")
+    words = [*command_of_core.split(), action]
+    refused = cli(*words, "file.toml")
     assert refused.code == 2
-    assert f"rlcore {command} is provided by {distribution}, which is not installed" in refused.err
+    assert f"rlcore {' '.join(words)} is provided by {distribution}, which is not installed" in refused.err
     assert f"pip install {distribution}" in refused.err
     text = PUBLISHED[PUBLISHED_COMMANDS[command]].commands[command]
-    line = f"{command} {text}; of {distribution}, which is not installed"
-    assert "".join(line.split()) in "".join(cli("--help").out.split())  # a help line may end at a hyphen
+    line = f"{action} {text}; of {distribution}, which is not installed"
+    assert "".join(line.split()) in "".join(cli(*words[:-1], "--help").out.split())  # a help line may end at a hyphen
 
 
 def test_they_are_in_order_of_name_without_those_of_the_core(greet):
     greet.add("another", "another", GREET, entry_point="another", group=GROUP)
     assert [command.name for command in plugin_commands(PUBLISHED_COMMANDS)] == ["another", "greet"]
+
+
+def test_a_name_with_a_dot_is_that_of_an_action_of_a_command_of_the_core(greet, cli):
+    greet.add("another", "another", GREET, entry_point="plugins.greet", group=GROUP)
+    greet.add("list-of-others", "others", GREET, entry_point="plugins.list", group=GROUP)
+    assert cli("plugins", "greet", "you") == cli("greet", "you")
+    assert cli("plugins", "list").code == 0
+    assert "plugins.greet" not in cli("--help").out
 
 
 @pytest.fixture

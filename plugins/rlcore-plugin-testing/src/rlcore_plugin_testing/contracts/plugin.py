@@ -6,12 +6,12 @@ from collections import Counter
 from typing import ClassVar
 
 from pydantic import BaseModel
+from rlcore_plugin_presets.fitting import check
+from rlcore_plugin_presets.presets import presets_of
 
 from rlcore.plugins.discovery import Installed, installed, version_conflict
 from rlcore.plugins.host import PluginHost
 from rlcore.plugins.registry import Provided
-from rlcore.presets.catalogue import presets_of
-from rlcore.presets.filling import check
 from rlcore_plugin_testing.light_import import check_light_import
 
 

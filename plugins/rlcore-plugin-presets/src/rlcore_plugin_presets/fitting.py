@@ -1,20 +1,19 @@
-"""Choosing among the presets of an algorithm by the spaces of the environment, which is made once for that."""
+"""Making a preset fit: which one by the spaces of an environment, and what its config needs besides."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 
-from rlcore.config.sections import validate
+from rlcore.config import validate
 from rlcore.errors import ConfigError
-from rlcore.presets.catalogue import presets
-from rlcore.presets.filling import as_raw, filled, remedies
-from rlcore.presets.preset import Preset
-from rlcore.types import EnvSpec
-from rlcore.types.context import Context
+from rlcore.types import Context, EnvSpec
+from rlcore_plugin_presets.config_text import as_raw, filled, remedied, run_name
+from rlcore_plugin_presets.presets import Preset, presets
 
 
 def chosen(among: Sequence[Preset], env_id: str | None, path: Path = Path("init.toml")) -> Preset:
@@ -83,3 +82,35 @@ def spec_of(preset: Preset, env_id: str | None, path: Path) -> EnvSpec:
 
     remedies(filled(preset, "init", env_id, one), make)
     return specs[0]
+
+
+def remedies(text: str, try_out: Callable[[str], object]) -> list[Mapping[str, Any]]:
+    """Return what makes a config fit: the remedies of its errors, until none is left; see `remedied`.
+
+    Args:
+        text: of the config.
+        try_out: raises what is wrong with a text.
+
+    Raises:
+        ConfigError: something has no remedy, or one that does not help.
+    """
+    found: list[Mapping[str, Any]] = []
+    while True:
+        try:
+            try_out(reduce(remedied, found, text))
+            return found
+        except ConfigError as error:
+            if not error.remedy or error.remedy in found:
+                raise
+            found.append(error.remedy)
+
+
+def check(preset: Preset) -> None:
+    """See that a preset says what it is for, and is a config whose keys fit what is installed.
+
+    Raises:
+        PluginError: it says nothing about itself, or a plugin that it names is not installed.
+        ConfigError: a section does not fit.
+    """
+    text = filled(preset, run_name(preset, None), None)
+    validate(as_raw(text, Path(f"{preset.name}.toml")))

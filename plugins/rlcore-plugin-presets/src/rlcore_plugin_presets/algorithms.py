@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from rlcore.front.training import Training
+from rlcore_plugin_presets.training import Training
 
 
 def preset(name: str, /, env: str | None = None, **keys: Any) -> Training:

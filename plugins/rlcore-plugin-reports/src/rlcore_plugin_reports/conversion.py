@@ -7,13 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from rlcore.checkpoints.backend import Backend
-from rlcore.checkpoints.manifest import CheckpointEntry, read_manifest
-from rlcore.checkpoints.provenance import Provenance
-from rlcore.checkpoints.removal import remove
-from rlcore.checkpoints.retention import Latest
+from rlcore.checkpoints import Backend, CheckpointEntry, Latest, Provenance, read_manifest, remove
 from rlcore.errors import ConfigError, StorageError
-from rlcore.state.snapshot import Snapshot
+from rlcore.state import Snapshot
 
 _KEPT: Final = (
     *("run_id", "config", "config_hash", "owners", "observers", "versions", "domain"),

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+import rlcore
 from rlcore.errors import did_you_mean
-from rlcore.plugins.known import lend
-from rlcore.run.ready import Run
+from rlcore.plugins import lend
+from rlcore.run import Run
 from rlcore.types import EvaluationResult
 
 if TYPE_CHECKING:
-    from rlcore_plugin_agents.agent import Agent
-
+    from rlcore import Agent
     from rlcore.types import Array
 
 
@@ -45,7 +45,7 @@ class Curves(Mapping[str, Curve]):
     """
 
     def __init__(self, folder: Path) -> None:
-        read_metrics = lend("rlcore.front", "read_metrics", "the reading of curves")
+        read_metrics = lend("rlcore_plugin_presets", "read_metrics", "the reading of curves")
         self._curves = {
             name: Curve(np.fromiter(curve, np.int64, len(curve)), np.fromiter(curve.values(), np.float64, len(curve)))
             for name, curve in read_metrics(folder).items()
@@ -127,20 +127,14 @@ class TrainedRun:
     @cached_property
     def agent(self) -> Agent:
         """The policy at the end of the training, which acts on raw observations."""
-        return _agent(self.folder)
+        return rlcore.load_agent(self.folder)
 
     @cached_property
     def best_agent(self) -> Agent:
         """The policy with the best evaluation."""
-        return _agent(self.folder, best=True)
+        return rlcore.load_agent(self.folder, best=True)
 
     @cached_property
     def curves(self) -> Curves:
         """The metrics over the run."""
         return Curves(self.folder)
-
-
-def _agent(folder: Path, best: bool = False) -> Agent:
-    """Return an agent of a run; a plugin lends what loads it."""
-    agent: Agent = lend("rlcore", "load_agent")(folder, best)
-    return agent

@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from rlcore_plugin_presets.fitting import check
+from rlcore_plugin_presets.presets import presets_of
+
 from rlcore.errors import PluginError, RlcoreError
 from rlcore.plugins.discovery import Installed, installed, version_conflict
 from rlcore.plugins.host import PluginHost
-from rlcore.plugins.light_import import heavy_imports
 from rlcore.plugins.registry import Registry
-from rlcore.presets.catalogue import presets_of
-from rlcore.presets.filling import check
+from rlcore_plugin_testing.light_import import heavy_imports
 
 SLOW_SECONDS: Final = 0.3
 
@@ -38,6 +39,11 @@ class Finding:
     plugin: str
     problem: str
     fix: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add no arguments, since it looks at all that is installed."""
+    parser.description = "Find conflicts, broken and slow plugins, each with the fix."
 
 
 def run(options: argparse.Namespace) -> int:

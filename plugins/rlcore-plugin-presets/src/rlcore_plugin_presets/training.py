@@ -14,25 +14,19 @@ from typing import Any
 
 from gymnasium.envs.registration import EnvSpec
 
-from rlcore.config.observers import leave_out_shown
-from rlcore.config.raw import RawConfig
-from rlcore.config.sections import Config, validate
+import rlcore
+from rlcore.config import RawConfig, leave_out_shown, validate
 from rlcore.errors import ArgumentTypeError, ConfigError, describe
-from rlcore.front.keys import Place, placed, split
-from rlcore.front.trained import TrainedRun
-from rlcore.presets.catalogue import named
-from rlcore.presets.choice import chosen
-from rlcore.presets.filling import as_raw, checked_name, filled, remedied, remedies, run_name, write_new
-from rlcore.presets.preset import Preset
-from rlcore.process.signals import stop_on_signal
-from rlcore.run.build import build
-from rlcore.run.checking import lacking_data, validated
-from rlcore.run.ending import Ending, StoppedAtStart
-from rlcore.run.showing import progress_hooks
-from rlcore.run_folder.folder import CONFIG_FILE
-from rlcore.stock.status import StatusHook
+from rlcore.process import stop_on_signal
+from rlcore.run import Asked, Config, Ending, StoppedAtStart, command_hooks, lacking_data, validated
+from rlcore.run_folder import CONFIG_FILE
+from rlcore_plugin_presets.config_text import as_raw, checked_name, filled, remedied, run_name, write_new
+from rlcore_plugin_presets.fitting import chosen, remedies
+from rlcore_plugin_presets.keys import Place, placed, split
+from rlcore_plugin_presets.presets import Preset, named
+from rlcore_plugin_presets.trained import TrainedRun
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("rlcore")  # the log that a training shows
 
 
 class Training:
@@ -116,7 +110,7 @@ class Training:
             leave_out_shown(raw)
         config = validated(raw)
         with _saying(quiet):
-            self._run, stopped_by = _trained(config, resume, [*progress_hooks(config, quiet), *hooks])
+            self._run, stopped_by = _trained(config, resume, quiet, hooks)
             log.info("%r", self._run)
             total = "" if frames is None else f"{frames}, "
             how = f"go on with {self._spelled(name)}.train({total}resume=True)"
@@ -217,23 +211,22 @@ def _env_id(env: Any) -> str | None:
 @contextmanager
 def _saying(quiet: bool) -> Iterator[None]:
     """Let the log of rlcore say how far a run is, on standard error where the program has no place for it."""
-    logger = logging.getLogger("rlcore")
-    if quiet or logger.isEnabledFor(logging.INFO):
+    if quiet or log.isEnabledFor(logging.INFO):
         yield
         return
-    level, handler = logger.level, None if logger.hasHandlers() else logging.StreamHandler(sys.stderr)
-    logger.setLevel(logging.INFO)
+    level, handler = log.level, None if log.hasHandlers() else logging.StreamHandler(sys.stderr)
+    log.setLevel(logging.INFO)
     if handler is not None:
-        logger.addHandler(handler)
+        log.addHandler(handler)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        log.setLevel(level)
         if handler is not None:
-            logger.removeHandler(handler)
+            log.removeHandler(handler)
 
 
-def _trained(config: Config, resume: bool, hooks: Iterable[Any]) -> tuple[TrainedRun, int | None]:
+def _trained(config: Config, resume: bool, quiet: bool, hooks: Iterable[Any]) -> tuple[TrainedRun, int | None]:
     """Train a run with its status on disk and signals handled as `rlcore train` does.
 
     Returns:
@@ -244,9 +237,11 @@ def _trained(config: Config, resume: bool, hooks: Iterable[Any]) -> tuple[Traine
         SystemExit: another signal did.
     """
     ending = Ending(config.run.place)
+    asked = Asked(config.raw, config.run.place, config.run.clock, quiet=quiet)
+    hooks = [*command_hooks(asked, config, ending.status), *hooks]
     with stop_on_signal(ending.request_stop, saving=ending.saving, give_up=ending.give_up) as received:
         try:
-            run = build(config, resume=resume, hooks=[StatusHook(ending.status), *hooks], heart=ending.heart)
+            run = rlcore.build(config, resume=resume, hooks=hooks, heart=ending.heart)
             ending.begin(run)
             run.trainer.train()
         except StoppedAtStart:

@@ -3,24 +3,23 @@
 import importlib
 import sys
 import tomllib
+from collections import defaultdict
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from rlcore_plugin_presets import presets as presets_module
+from rlcore_plugin_presets.config_text import checked_name, filled, run_name
+from rlcore_plugin_presets.fitting import check, chosen
+from rlcore_plugin_presets.presets import GROUP, Preset, Reached, named, of_package, presets
+from rlcore_plugin_presets.published import PUBLISHED
+from rlcore_plugin_testing import doctor
 
-from rlcore.cli import doctor
 from rlcore.config.file import read
 from rlcore.errors import ConfigError, MissingPluginError, PluginError, RlcoreError
 from rlcore.plugins import discovery, host
-from rlcore.plugins.catalogue import PUBLISHED, Published
 from rlcore.plugins.discovery import Installed, installed
 from rlcore.plugins.registry import Owner
-from rlcore.presets import catalogue
-from rlcore.presets import preset as preset_module
-from rlcore.presets.catalogue import named, presets
-from rlcore.presets.choice import chosen
-from rlcore.presets.filling import check, checked_name, filled, run_name
-from rlcore.presets.preset import Preset, Reached
 
 OWNER = Owner("mine", "rlcore-plugin-mine", "1.2.0")
 TEXT = """
@@ -48,8 +47,24 @@ def preset(more="", name="mine-generic"):
 
 
 def test_every_published_preset_is_found_here():
-    published = {name for one in PUBLISHED.values() for names in one.presets.values() for name in names}
+    published = {name for algorithms in PUBLISHED.values() for names in algorithms.values() for name in names}
     assert published <= {preset.name for preset in presets()}
+
+
+PLUGINS = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("plugin", PUBLISHED)
+def test_a_plugin_has_the_presets_of_its_row(plugin):
+    found = defaultdict(list)
+    for file in (PLUGINS / f"rlcore-plugin-{plugin}").glob("src/*/presets/*.toml"):
+        found[tomllib.loads(file.read_text())["preset"]["algorithm"]].append(file.stem)
+    assert {algorithm: tuple(sorted(names)) for algorithm, names in found.items()} == PUBLISHED[plugin]
+
+
+def test_presets_of_other_plugins_are_not_left_out():
+    folders = {folder.parents[2].name for folder in PLUGINS.glob("*/src/*/presets")}
+    assert folders == {f"rlcore-plugin-{name}" for name in PUBLISHED}
 
 
 def test_a_name_is_that_of_a_preset_or_of_an_algorithm():
@@ -72,7 +87,7 @@ def test_an_unknown_preset_names_what_is_like_it(name, told):
 
 
 def test_a_preset_of_a_plugin_that_is_not_installed_names_the_command(monkeypatch):
-    monkeypatch.setitem(PUBLISHED, "absent", Published({}, presets={"dreamer": ("dreamer-atari",)}))
+    monkeypatch.setitem(PUBLISHED, "absent", {"dreamer": ("dreamer-atari",)})
     for name in ("dreamer", "dreamer-atari"):
         with pytest.raises(MissingPluginError, match="pip install rlcore-plugin-absent"):
             named(name)
@@ -86,33 +101,41 @@ def package(folder, monkeypatch, texts, name="mine_with_presets"):
     monkeypatch.syspath_prepend(folder)
     monkeypatch.delitem(sys.modules, name, raising=False)
     importlib.invalidate_caches()
-    entry = EntryPoint("mine", name, catalogue.GROUP)
+    entry = EntryPoint("mine", name, GROUP)
     return Installed("mine", name, "rlcore-plugin-mine", "1.2.0", entry_point=entry)
+
+
+def of_presets(monkeypatch, entries):
+    """Let these be all that are installed."""
+    monkeypatch.setattr(
+        presets_module, "installed", lambda group="rlcore": entries if group == GROUP else installed(group)
+    )
 
 
 def test_a_package_of_presets_may_hold_other_files(tmp_path, monkeypatch):
     entry = package(tmp_path, monkeypatch, {"a.toml": TEXT, "README.md": "no preset"})
-    (found,) = catalogue.of_package(entry)
+    (found,) = of_package(entry)
     assert (found.name, found.owner, found.about.algorithm) == ("a", OWNER, "mine")
 
 
 def test_two_presets_of_one_name_name_both_owners(tmp_path, monkeypatch):
     first = package(tmp_path, monkeypatch, {"ppo-generic.toml": TEXT})
-    others = [entry for entry in catalogue.installed(catalogue.GROUP) if entry.name == "ppo"]
-    monkeypatch.setattr(catalogue, "installed", lambda group: [first, *others])
+    others = [entry for entry in installed(GROUP) if entry.name == "ppo"]
+    of_presets(monkeypatch, [first, *others])
     with pytest.raises(PluginError, match=r"'ppo-generic' is in rlcore-plugin-mine 1.2.0 and in rlcore-plugin-ppo"):
         presets()
 
 
 def test_a_package_that_cannot_be_imported_is_named():
-    entry = Installed("mine", "absent_with_presets", "rlcore-plugin-mine", "1.2.0")
-    with pytest.raises(PluginError, match=r"presets of rlcore-plugin-mine 1.2.0: importing .* failed"):
-        list(catalogue.of_package(entry))
+    point = EntryPoint("mine", "absent_with_presets", GROUP)
+    entry = Installed("mine", "absent_with_presets", "rlcore-plugin-mine", "1.2.0", entry_point=point)
+    with pytest.raises(PluginError, match=r"presets 'mine' \(rlcore-plugin-mine 1.2.0\) failed: .*absent_with_presets"):
+        list(of_package(entry))
 
 
 def test_the_doctor_finds_a_preset_that_does_not_fit(tmp_path, monkeypatch):
     entry = package(tmp_path, monkeypatch, {"a.toml": TEXT.replace("lr =", "rl =")})
-    monkeypatch.setattr(catalogue, "installed", lambda group: [entry])
+    of_presets(monkeypatch, [entry])
     (finding,) = doctor.presets_that_do_not_fit([entry])
     assert finding.plugin == "rlcore-plugin-mine"
     assert "unknown key for optimizer 'adam'" in finding.problem
@@ -122,7 +145,7 @@ def test_the_doctor_finds_a_preset_that_does_not_fit(tmp_path, monkeypatch):
 @pytest.mark.parametrize("absent", ["atari", "cnn", "gymnasium", "mlp", "ppo", "recurrent", "transforms"])
 def test_a_preset_that_waits_for_a_plugin_is_no_finding_of_the_doctor(absent, monkeypatch):
     there = [entry for entry in installed() if entry.name != absent]
-    for module in (discovery, host, preset_module, doctor):
+    for module in (discovery, host, presets_module, doctor):
         monkeypatch.setattr(
             module, "installed", lambda group="rlcore": there if group == "rlcore" else installed(group)
         )
@@ -135,8 +158,8 @@ def test_a_preset_that_waits_for_a_plugin_is_no_finding_of_the_doctor(absent, mo
 
 def test_the_doctor_finds_two_presets_of_one_name(tmp_path, monkeypatch):
     first = package(tmp_path, monkeypatch, {"ppo-generic.toml": named("ppo-generic")[0].text})
-    (second,) = [entry for entry in catalogue.installed(catalogue.GROUP) if entry.name == "ppo"]
-    monkeypatch.setattr(catalogue, "installed", lambda group: [first, second])
+    (second,) = [entry for entry in installed(GROUP) if entry.name == "ppo"]
+    of_presets(monkeypatch, [first, second])
     (finding,) = doctor.presets_that_do_not_fit([first, second])
     assert finding.problem == "preset 'ppo-generic' is in rlcore-plugin-mine and rlcore-plugin-ppo"
     assert finding.fix == "pip uninstall one of rlcore-plugin-mine, rlcore-plugin-ppo"
@@ -145,7 +168,7 @@ def test_the_doctor_finds_two_presets_of_one_name(tmp_path, monkeypatch):
 def test_presets_for_another_rlcore_are_refused():
     entry = Installed("mine", "absent_with_presets", "rlcore-plugin-mine", "1.2.0", requires_rlcore=">=99")
     with pytest.raises(PluginError, match="needs rlcore >=99"):
-        list(catalogue.of_package(entry))
+        list(of_package(entry))
 
 
 @pytest.mark.parametrize(

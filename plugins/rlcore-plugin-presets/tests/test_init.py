@@ -7,12 +7,12 @@ import sys
 
 import gymnasium
 import pytest
+from rlcore_plugin_presets.example import examples
+from rlcore_plugin_presets.presets import presets
 
 from rlcore import load_config
 from rlcore.cli import command_line as cli
-from rlcore.cli.init_example import examples
 from rlcore.config.file import read
-from rlcore.presets.catalogue import presets
 
 FEW = ("run.total_frames=512", "metrics.every=256", "evaluator.episodes=2")
 FEW_UPDATES = (

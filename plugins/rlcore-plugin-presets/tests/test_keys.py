@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_presets.config_text import as_raw, filled
+from rlcore_plugin_presets.keys import place_of, placed, split, writable
+from rlcore_plugin_presets.presets import named
 
 from rlcore.config.sections import validate
 from rlcore.errors import ArgumentTypeError, ConfigError
-from rlcore.front.keys import place_of, placed, split, writable
-from rlcore.presets.catalogue import named
-from rlcore.presets.filling import as_raw, filled
 
 
 def config(preset="ppo-mujoco"):

@@ -1,4 +1,4 @@
-"""`rlcore init`: write a config from a preset, and say what to type next."""
+"""What `rlcore init` does: write a config from a preset and say what to type next, or list the presets."""
 
 from __future__ import annotations
 
@@ -10,22 +10,18 @@ from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
-from rlcore.cli.init_example import write_example
-from rlcore.config.sections import validate
+from rlcore.config import validate
 from rlcore.errors import ConfigError
-from rlcore.presets.catalogue import named, presets
-from rlcore.presets.choice import chosen
-from rlcore.presets.filling import as_raw, checked_name, filled, remedied, remedies, run_name, write_new
-from rlcore.presets.preset import Preset
-from rlcore.run.checking import lacking_data
+from rlcore.run import lacking_data
+from rlcore_plugin_presets.config_text import as_raw, checked_name, filled, remedied, run_name, write_new
+from rlcore_plugin_presets.fitting import chosen, remedies
+from rlcore_plugin_presets.presets import Preset, named, presets
 
 _EXAMPLE: Final = "rlcore init ppo --env CartPole-v1"
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the config, or an example, or list the presets."""
-    if options.example:
-        return write_example(options.example)
+    """Write the config, or list the presets."""
     if options.list:
         return _list(presets())
     if options.preset is None:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from rlcore_plugin_reports.conversion import convert as convert_by
 from rlcore_plugin_testing import difference, make_run
 from rlcore_plugin_testing.faults.bits import flipped_bits
 
 from rlcore.assembly.backends import open_backend
-from rlcore.checkpoints.convert import convert as convert_by
 from rlcore.checkpoints.manifest import MANIFEST, read_manifest, render, scan
 from rlcore.errors import ConfigError, PluginError, StorageError
 

@@ -54,6 +54,16 @@ LONGEST: Final = 40
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `rlcore plugins new`."""
+    parser.description = (
+        "Make a package for a plugin of your own: a component that works, with tests, an example and workflows."
+    )
+    parser.add_argument("name", metavar="NAME", help="lower case letters, digits and hyphens; what a config will say")
+    parser.add_argument("--kind", choices=tuple(SUMMARIES), required=True, help="what it provides")
+    parser.add_argument("--folder", metavar="DIR", help="the folder to make; default: rlcore-plugin-NAME")
+
+
 def run(options: argparse.Namespace) -> int:
     """Make the package and say what to type next."""
     check_name(options.name)
@@ -102,7 +112,7 @@ def check_name(name: str) -> None:
 
 def package(name: str, kind: str) -> dict[str, str]:
     """Return path to text of every file of a new package."""
-    templates = resources.files("rlcore") / "templates" / "plugin"
+    templates = resources.files("rlcore_plugin_testing") / "templates" / "plugin"
     major, minor, _ = __version__.split(".", 2)
     summary, needs = SUMMARIES[kind], ("rlcore", *NEEDS.get(kind, ()))
     values = {

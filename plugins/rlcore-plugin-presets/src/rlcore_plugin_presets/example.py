@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import re
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from rlcore.errors import ConfigError, did_you_mean
-from rlcore.presets.filling import write_new
+from rlcore_plugin_presets.config_text import write_new
+
+
+def is_example(file: str) -> bool:
+    """Return whether a file of the examples has this name."""
+    return _folder().joinpath(file).is_file()
 
 
 def examples() -> dict[str, str]:
     """Return the text of every example by its file."""
-    folder = files("rlcore") / "examples"
-    return {file.name: file.read_text(encoding="utf-8") for file in folder.iterdir() if file.is_file()}
+    return {file.name: file.read_text(encoding="utf-8") for file in _folder().iterdir() if file.is_file()}
 
 
 def write_example(name: str) -> int:
@@ -36,3 +41,7 @@ def write_example(name: str) -> int:
     alone = file.endswith(".toml") and not any(one.endswith(".toml") for one in others)
     print(f"next:\n  rlcore train {file}" if alone else f"next: as the first lines of {file} say")
     return 0
+
+
+def _folder() -> Traversable:
+    return files("rlcore_plugin_presets") / "examples"

@@ -11,10 +11,9 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from rlcore.config.core import CheckpointConfig
-from rlcore.config.sections import Config
 from rlcore.errors import ArgumentTypeError, ConfigError, did_you_mean
-from rlcore.plugins.component import COMPONENT_SECTIONS
+from rlcore.plugins import is_repeated
+from rlcore.run import Config
 
 Place = tuple[str, ...]
 # keys that mean the same wherever they stand
@@ -40,7 +39,7 @@ def place_of(path: str) -> Place:
         ConfigError: it names no key.
     """
     section, *rest = path.split(".")
-    if section in COMPONENT_SECTIONS and COMPONENT_SECTIONS[section][1] and rest and not rest[0].isdecimal():
+    if is_repeated(section) and rest and not rest[0].isdecimal():
         rest.insert(0, "0")
     if not section or not rest or not all(rest):
         raise ConfigError(f"{path!r} must read section.key")
@@ -75,13 +74,13 @@ def placed(keys: Mapping[str, Any], config: Config) -> dict[Place, Any]:
 def places(config: Config) -> dict[str, list[Place]]:
     """Return where each key of the sections of a config stands, by its name alone."""
     known: dict[str, list[Place]] = defaultdict(list)
-    core = {name: type(model) for name, model in config.core().items() if name != "plugins"}
-    for section, schema in (core | {"checkpoint": CheckpointConfig}).items():
-        for key in schema.model_fields:
+    core = {name: model for name, model in config.core().items() if name != "plugins"}
+    for section, model in (core | {"checkpoint": config.checkpoint}).items():
+        for key in type(model).model_fields:
             known[key].append((section, key))
     for section, entries in config.sections.items():
         for number, entry in enumerate(entries):
-            place: Place = (section, str(number)) if COMPONENT_SECTIONS[section][1] else (section,)
+            place: Place = (section, str(number)) if is_repeated(section) else (section,)
             for key in type(entry.config).model_fields:
                 known[key].append((*place, key))
     return dict(known)

@@ -1,23 +1,21 @@
-"""From a preset to the text of a config: the name of the run, the environment and other keys are put in."""
+"""The text of a config, made of a preset: its name, its environment and other keys put in, its comments kept."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
-from rlcore.config.core import SAFE_NAME
-from rlcore.config.file import read
-from rlcore.config.raw import RawConfig
-from rlcore.config.sections import validate
+import tomlkit
+
+from rlcore import __version__
+from rlcore.config import SAFE_NAME, RawConfig, read
 from rlcore.errors import ConfigError
-from rlcore.plugins.component import COMPONENT_SECTIONS
-from rlcore.presets.preset import TABLE, Preset
-from rlcore.version import __version__
+from rlcore.plugins import is_repeated
+from rlcore_plugin_presets.presets import TABLE, Preset
 
 _USE: Final = "use"
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
@@ -54,8 +52,6 @@ def filled(preset: Preset, name: str, env_id: str | None, keys: Mapping[tuple[st
         keys: further values by their path, such as `("loss", "gamma")` or `("optimizer", "0", "lr")`. Another `use`
             takes the keys of the component before it away.
     """
-    import tomlkit  # only those who write a config wait for it
-
     document = tomlkit.parse(preset.text)
     document.remove(TABLE)
     values: dict[tuple[str, ...], Any] = {("run", "name"): name}
@@ -66,36 +62,15 @@ def filled(preset: Preset, name: str, env_id: str | None, keys: Mapping[tuple[st
     return "\n".join([*_heading(preset, env_id), "", tomlkit.dumps(document).strip()]) + "\n"
 
 
-def remedies(text: str, try_out: Callable[[str], object]) -> list[Mapping[str, Any]]:
-    """Return what makes a config fit: the remedies of its errors, until none is left; see `remedied`.
-
-    Args:
-        text: of the config.
-        try_out: raises what is wrong with a text.
-
-    Raises:
-        ConfigError: something has no remedy, or one that does not help.
-    """
-    found: list[Mapping[str, Any]] = []
-    while True:
-        try:
-            try_out(reduce(remedied, found, text))
-            return found
-        except ConfigError as error:
-            if not error.remedy or error.remedy in found:
-                raise
-            found.append(error.remedy)
-
-
 def remedied(text: str, remedy: Mapping[str, Any]) -> str:
     """Return the text of a config with a remedy; see `ConfigError`."""
     sections = re.split(r"\n{2,}", text.strip())
     for name, change in remedy.items():
-        header = f"[[{name}]]" if COMPONENT_SECTIONS[name][1] else f"[{name}]"
+        header = f"[[{name}]]" if is_repeated(name) else f"[{name}]"
         if isinstance(change, list):
             place = next((n for n, own in enumerate(sections) if _header(own) in (header, "[model]")), len(sections))
             sections[place:place] = [_with_keys(header, name, table) for table in change]
-        elif COMPONENT_SECTIONS[name][1]:
+        elif is_repeated(name):
             uses = {own: tomllib.loads(own)[name][0][_USE] for own in sections if _header(own) == header}
             sections = [own for own in sections if uses.get(own, "").rpartition(":")[2] not in change]
         else:
@@ -105,8 +80,6 @@ def remedied(text: str, remedy: Mapping[str, Any]) -> str:
 
 def _with_keys(text: str, section: str, keys: Mapping[str, Any]) -> str:
     """Return the text of one section with further keys; a list is added to the one that is there."""
-    import tomlkit
-
     document = tomlkit.parse(f"{text}\n")
     place = (section, "0") if isinstance(document[section], list) else (section,)
     own = _table(document, place)
@@ -136,8 +109,6 @@ def _table(document: Any, path: tuple[str, ...]) -> Any:
     Raises:
         ConfigError: there is something else than a table.
     """
-    import tomlkit
-
     table = document
     for part, following in zip(path, [*path[1:], ""], strict=True):
         if isinstance(table, list):
@@ -155,8 +126,6 @@ def _table(document: Any, path: tuple[str, ...]) -> Any:
 
 def _inline(value: Any) -> Any:
     """Return a value as it stands behind an equals sign: a table there is in braces."""
-    import tomlkit
-
     if isinstance(value, Mapping):
         table = tomlkit.inline_table()
         table.update({key: _inline(item) for key, item in value.items()})
@@ -193,17 +162,6 @@ def _heading(preset: Preset, env_id: str | None) -> Iterable[str]:
         yield f"# Measured with the settings of the preset: {reached}"
     if env_id is not None and about.reached and all(reached.env != env_id for reached in about.reached):
         yield f"# Nothing was measured on {env_id}."
-
-
-def check(preset: Preset) -> None:
-    """See that a preset says what it is for, and is a config whose keys fit what is installed.
-
-    Raises:
-        PluginError: it says nothing about itself, or a plugin that it names is not installed.
-        ConfigError: a section does not fit.
-    """
-    text = filled(preset, run_name(preset, None), None)
-    validate(as_raw(text, Path(f"{preset.name}.toml")))
 
 
 def as_raw(text: str, path: Path) -> RawConfig:

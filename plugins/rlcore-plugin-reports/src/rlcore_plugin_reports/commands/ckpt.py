@@ -8,18 +8,55 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rlcore.checkpoints.manifest import CheckpointEntry, Listing, best, committed, read_manifest, scan, verify
-from rlcore.checkpoints.removal import remove
-from rlcore.checkpoints.retention import Best, Latest, surplus
+from rlcore.checkpoints import (
+    Best,
+    CheckpointEntry,
+    Latest,
+    best,
+    committed,
+    read_manifest,
+    remove,
+    scan,
+    surplus,
+    verify,
+)
+from rlcore.cli import positive
 from rlcore.errors import ConfigError, StorageError
-from rlcore.files.lock import Lock
-from rlcore.process.terminal import printable
-from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE
+from rlcore.files import Lock
+from rlcore.process import printable
+from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the actions of `rlcore ckpt`, with their arguments."""
+    parser.description = "List, verify, show, prune or convert the checkpoints of a run."
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    made = {}
+    for name, text in (
+        ("list", "list the checkpoints, the latest first"),
+        ("verify", "compare every file with its checksum; exit code 5 when one is damaged"),
+        ("show", "show what a checkpoint says about itself: components, hashes, versions, why it is not exact"),
+        ("prune", "remove old checkpoints; the latest that is whole and the best one stay"),
+        ("convert", "write a checkpoint again by another back end, with the same hashes; the old one stays"),
+    ):
+        made[name] = actions.add_parser(name, help=text)
+        made[name].add_argument("run", metavar="RUN", help="a run folder")
+    for name, default in (("verify", "all"), ("show", "the latest"), ("convert", "the latest")):
+        made[name].add_argument(
+            "checkpoint", metavar="ID", nargs="?", help=f"name, its beginning, or frame; default: {default}"
+        )
+    for name in ("list", "show"):
+        made[name].add_argument("--json", action="store_true", help="print JSON")
+    made["prune"].add_argument(
+        "--keep-last", type=positive, default=2, metavar="N", help="how many of the latest to keep; default: 2"
+    )
+    made["convert"].add_argument("--to", required=True, metavar="BACKEND", help="torch, torchsnapshot, dcp or another")
+    made["prune"].add_argument("--dry-run", action="store_true", help="say what would be removed, remove nothing")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -42,7 +79,7 @@ def _list(folder: Path, options: argparse.Namespace) -> int:
         clock = listing.entries[-1].clock if listing.entries else "frames"
         head = (clock, "checkpoint", "size", "evaluation", "exact", "back end", "age", "")
         _print_table([head, *(_cells(row) for row in rows)])
-    return _report(listing)
+    return _report(listing.problems)
 
 
 def _row(entry: CheckpointEntry, entries: list[CheckpointEntry]) -> dict[str, Any]:
@@ -137,8 +174,8 @@ def _print_facts(path: Path, manifest: dict[str, Any]) -> None:
 
 
 def _convert(folder: Path, options: argparse.Namespace) -> int:
-    from rlcore.assembly.backends import open_backend
-    from rlcore.checkpoints.convert import convert
+    from rlcore.assembly import open_backend
+    from rlcore_plugin_reports.conversion import convert
 
     lock = Lock(folder)
     try:
@@ -184,7 +221,7 @@ def _prune_locked(folder: Path, options: argparse.Namespace) -> int:
     for entry in whole:
         if entry not in removed:
             print(f"kept  {printable(entry.path.name)}")
-    return _report(listing)
+    return _report(listing.problems)
 
 
 def _named_or_latest(checkpoints: Path, name: str | None) -> Path:
@@ -212,10 +249,11 @@ def _choose(checkpoints: Path, name: str) -> Path:
     return matching[0]
 
 
-def _report(listing: Listing) -> int:
-    for problem in listing.problems:
+def _report(problems: Sequence[str]) -> int:
+    """Print what is wrong with checkpoints; return the exit code."""
+    for problem in problems:
         print(printable(problem), file=sys.stderr)
-    return StorageError.exit_code if listing.problems else 0
+    return StorageError.exit_code if problems else 0
 
 
 def _print_table(rows: Iterable[Iterable[str]]) -> None:

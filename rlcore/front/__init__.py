@@ -1,1 +1,0 @@
-"""The short way in from Python: a preset, an environment and keys, trained in one line."""
