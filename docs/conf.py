@@ -49,7 +49,7 @@ nitpick_ignore_regex = [
     ("py:class", "Assembly|Bins|IntervalUnit|Key|PolicyLike|QLearningLoss|QNetworkModel|ScriptTrainer|State"),
     ("py:class", r"TargetUpdater|TrainerHooks|log_values\.Bins|(dict|Mapping)\[str"),
     # parts of the core behind the public objects
-    ("py:class", r"rlcore\.(checkpoints|config|learners|plugins|restore|scripts|state|training)\..*"),
+    ("py:class", r"rlcore\.(assembly|checkpoints|config|learners|plugins|restore|scripts|state|training)\..*"),
     ("py:class", r"rlcore_plugin_torchrl\..*"),
     ("py:class", r"rlcore\.types\.(heart\.MovingSave|optional\.Interface)"),
     ("py:meth", r"PluginManager\.register"),

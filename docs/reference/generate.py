@@ -4,6 +4,7 @@
     python docs/reference/generate.py --check    write nothing; fail when a page differs from the code
 
 A generated part stands between `<!-- generated: NAME -->` and `<!-- end -->`. Everything around it is written by hand.
+The pages of `made_pages.py` are written as a whole, and are not in the repository.
 """
 
 from __future__ import annotations
@@ -11,36 +12,31 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
-import json
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args, get_origin
+from typing import Final
 
 import hook_points
 import interfaces
 import measured
 import preset_tables
 import rooms
-from docstrings import prose
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
+from keys import key_table
+from made_pages import PLUGIN_PAGES, distributions, is_made, made_pages
 from rlcore_plugin_testing.new_plugin import SUMMARIES, package
 from tables import table
 
 from rlcore import types
-from rlcore.cli.command_line import EXIT_CODES, parser
+from rlcore.cli.command_line import parser
 from rlcore.cli.parsing import Parser
+from rlcore.cli.train import EXIT_CODES
 from rlcore.config.core import CORE_SECTIONS, DEFAULT_USE, CheckpointConfig
 from rlcore.config.sections import REQUIRED
-from rlcore.plugins.component import COMPONENT_SECTIONS, KINDS
-from rlcore.plugins.host import PluginHost
-from rlcore.plugins.registry import Provided
-from rlcore.types.settings import Interval, Secret
+from rlcore.plugins.component import COMPONENT_SECTIONS
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 COMMAND: Final = "python docs/reference/generate.py"
@@ -50,135 +46,7 @@ _ALGORITHMS: Final = (
     *("bc", "td3-bc", "iql", "cql", "discrete-cql"),
 )
 _BLOCK: Final = re.compile(r"(<!-- generated: ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-_BOUNDS: Final = {
-    "ge": "at least {}",
-    "gt": "above {}",
-    "le": "at most {}",
-    "lt": "below {}",
-    "min_length": "at least {} of them",
-}
 _FAULT_TEST: Final = re.compile(r"test_((?:[a-j]\d+_)+)(.*)")
-
-
-def key_table(schema: type[BaseModel]) -> str:
-    """Return the table of the keys of a config section."""
-    rows = [
-        [f"`{name}`", _type_of_field(field), _default(field), field.description or ""]
-        for name, field in schema.model_fields.items()
-    ]
-    return table(["key", "type", "default", "description"], rows) if rows else "No keys.\n"
-
-
-def _type_of_field(field: FieldInfo) -> str:
-    is_interval = _is_interval(field.metadata)
-    name = "interval" if is_interval else type_name(field.annotation)
-    return ", ".join([name, *_bounds(field.metadata)])
-
-
-def _bounds(metadata: Sequence[Any]) -> Iterator[str]:
-    for entry in metadata:
-        for name, words in _BOUNDS.items():
-            bound = getattr(entry, name, None)
-            if bound is not None:
-                yield words.format("2^63" if bound == 2**63 else bound)
-
-
-def _is_interval(metadata: Sequence[Any]) -> bool:
-    return any(entry in Interval.__metadata__ for entry in metadata)  # type: ignore[attr-defined]
-
-
-def type_name(annotation: Any) -> str:
-    """Return a type as a reader of a TOML file thinks of it."""
-    simple = {str: "text", int: "integer", float: "number", bool: "true or false", Any: "anything", Secret: "secret"}
-    if annotation in simple:
-        return simple[annotation]
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return "interval" if _is_interval(arguments[1:]) else type_name(arguments[0])
-    if origin is Literal:
-        return " or ".join(f'`"{choice}"`' for choice in arguments)
-    if origin in (list, set):
-        return f"list of {type_name(arguments[0])}"
-    if origin is tuple:
-        return f"list of {len(arguments)}: {', '.join(map(type_name, arguments))}"
-    if origin is dict:
-        return f"table of {type_name(arguments[1])}"
-    return " or ".join(type_name(choice) for choice in arguments if choice is not type(None))
-
-
-def _default(field: FieldInfo) -> str:
-    if field.is_required():
-        return "required"
-    value = field.get_default(call_default_factory=True)
-    return "none" if value is None else f"`{json.dumps(value)}`"
-
-
-# the components
-
-
-def distributions() -> dict[str, dict[str, Any]]:
-    """Return distribution name to the `project` table of its pyproject.toml, for everything in this repository."""
-    files = [ROOT / "pyproject.toml", *sorted(ROOT.glob("plugins/*/pyproject.toml"))]
-    tables = [tomllib.loads(file.read_text())["project"] for file in files]
-    return {project["name"]: project for project in tables}
-
-
-def provided_by(project: dict[str, Any]) -> list[Provided]:
-    """Return the components of a distribution of this repository."""
-    plugins = project.get("entry-points", {}).get("rlcore", {})
-    host = PluginHost()
-    for plugin in plugins:
-        host.load(plugin)
-    return [entry for entry in host.registry.provided if entry.owner.plugin in plugins]
-
-
-def distribution_table(page: str) -> str:
-    """Return the table of the distributions; `page` is where that of one is, with `NAME` for its name."""
-    rows = []
-    for name, project in distributions().items():
-        kinds: dict[str, list[str]] = {}
-        for entry in provided_by(project):
-            kinds.setdefault(entry.component.kind, []).append(f"`{entry.component.name}`")
-        provides = "; ".join(f"{kind} {', '.join(names)}" for kind, names in kinds.items())
-        linked = f"[`{name}`]({page.replace('NAME', name)})" if name != "rlcore" else f"`{name}`"
-        rows.append([linked, project["description"], provides])
-    return table(["distribution", "what it is", "components"], rows)
-
-
-def component_index() -> str:
-    """Return the table of all components by kind."""
-    entries = [entry for project in distributions().values() for entry in provided_by(project)]
-    entries.sort(key=lambda entry: KINDS.index(entry.component.kind))
-    rows = [
-        [
-            entry.component.kind,
-            f"[`{entry.component.name}`](#{entry.component.kind}-{entry.component.name})",
-            entry.component.summary,
-            entry.owner.distribution,
-        ]
-        for entry in entries
-    ]
-    return table(["kind", "`use`", "summary", "distribution"], rows)
-
-
-def components() -> str:
-    """Return a section per distribution, with every component and every key."""
-    parts = []
-    for name, project in distributions().items():
-        parts.append(f"## {name}\n\n{project['description']}.\n")
-        parts += [_component(entry) for entry in provided_by(project)]
-    return "\n".join(parts)
-
-
-def _component(entry: Provided) -> str:
-    component = entry.component
-    target = entry.target()
-    text = f"{prose(inspect.getdoc(target) or '') if inspect.isclass(target) else _sentence(component.summary)}\n"
-    return "\n".join([f"### {component.kind} `{component.name}`\n", text, key_table(entry.schema())])
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:].rstrip(".") + "."
 
 
 # the config
@@ -208,6 +76,10 @@ def component_sections() -> str:
 def command_line() -> str:
     """Return every command with its arguments and options."""
     return "\n".join(_commands(parser()))
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:].rstrip(".") + "."
 
 
 def _commands(command: argparse.ArgumentParser) -> Iterator[str]:
@@ -293,13 +165,10 @@ def fault_table() -> str:
 
 
 BLOCKS: Final[dict[str, Callable[[], str]]] = {
-    "catalogue": lambda: distribution_table("../plugins/NAME.md"),
     "loop-points": lambda: hook_points.overview(["outer", "inner"]),
     "life-points": lambda: hook_points.overview(["life"]),
     "points": hook_points.sections,
     "interfaces": interfaces.sections,
-    "component-index": component_index,
-    "components": components,
     "core-sections": core_sections,
     "component-sections": component_sections,
     "rooms": rooms.room_map,
@@ -310,7 +179,6 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "kinds": kinds,
     "measured-speed": measured.speed,
     "measured-learning": measured.learning,
-    "presets": preset_tables.every,
     **{f"reached-{name}": partial(preset_tables.reached, name) for name in _ALGORITHMS},
 }
 
@@ -320,14 +188,10 @@ def regenerated(text: str) -> str:
     return _BLOCK.sub(lambda match: f"{match[1]}\n{BLOCKS[match[2]]()}\n{match[3]}", text)
 
 
-def plugin_pages() -> dict[Path, str]:
-    """Return the page of each plugin on the site, which shows its README."""
-    pages = {}
-    for name in distributions():
-        readme = f"../../plugins/{name}/README.md"
-        if (ROOT / "docs/plugins" / readme).exists():
-            pages[ROOT / f"docs/plugins/{name}.md"] = f"# {name}\n\n```{{include}} {readme}\n:start-line: 1\n```\n"
-    return pages
+def written_pages() -> list[Path]:
+    """Return the pages of the repository, which are written by hand in part or as a whole."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [page for page in pages if not is_made(page)]
 
 
 def _is_installed(distribution: str) -> bool:
@@ -348,13 +212,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"not installed here: {', '.join(absent)}; python -m pip install {places}\n")
         return 2
     stale = []
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    wanted = {page: regenerated(page.read_text()) for page in pages} | plugin_pages()
+    made = {} if check else made_pages()
+    wanted = {page: regenerated(page.read_text()) for page in written_pages()} | made
     for page, new in wanted.items():
         if not page.exists() or page.read_text() != new:
             stale.append(page.relative_to(ROOT))
             if not check:
+                page.parent.mkdir(exist_ok=True)
                 page.write_text(new)
+    for page in () if check else {*PLUGIN_PAGES.glob("*.md")} - {*made}:  # of a plugin that is gone
+        page.unlink()
     verb = "differs from the code" if check else "written"
     sys.stdout.writelines(f"{page}: {verb}\n" for page in stale)
     if check and stale:

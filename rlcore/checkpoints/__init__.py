@@ -23,16 +23,10 @@ if TYPE_CHECKING:
     from rlcore.checkpoints.retention import Latest as Latest
     from rlcore.checkpoints.retention import Retention as Retention
     from rlcore.checkpoints.retention import surplus as surplus
-    from rlcore.checkpoints.tensor_files import Form as Form
-    from rlcore.checkpoints.tensor_files import TensorFiles as TensorFiles
-    from rlcore.checkpoints.tensor_files import dense as dense
-    from rlcore.checkpoints.tensor_files import read_description as read_description
-    from rlcore.checkpoints.tensor_files import write_description as write_description
 
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
-        "rlcore.checkpoints.tensor_files": "Form TensorFiles dense read_description write_description",
         "rlcore.checkpoints.retention": "Best EveryFrames Latest Retention surplus",
         "rlcore.checkpoints.manifest": "MANIFEST CheckpointEntry best committed read_manifest read_state scan verify",
         "rlcore.checkpoints.backend": "Backend",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from rlcore.checkpoints.manifest import CheckpointEntry, best
+
+if TYPE_CHECKING:
+    from rlcore.config.core import CheckpointConfig
 
 
 class Retention(Protocol):
@@ -59,6 +62,13 @@ class EveryFrames:
 
 
 DEFAULT: Final = (Latest(), Best())
+
+
+def rules_of(settings: CheckpointConfig) -> tuple[Retention, ...]:
+    """Return the rules that the keys of `[checkpoint]` ask for."""
+    best_too = (Best(),) if settings.keep_best else ()
+    spaced = (EveryFrames(settings.keep_every),) if settings.keep_every else ()
+    return (Latest(settings.keep_last), *best_too, *spaced)
 
 
 def surplus(entries: Sequence[CheckpointEntry], retention: Sequence[Retention]) -> list[CheckpointEntry]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import Final
 
 # what may be asked for, as the system cannot wait for ever: 115 days
 _MOST_SECONDS: Final = 10_000_000
+_UNITS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_FORM: Final = re.compile("".join(rf"(?:([0-9]{{1,7}}){unit})?" for unit in _UNITS))
 
 
 def override_arguments(command: argparse.ArgumentParser) -> None:
@@ -38,3 +41,26 @@ def positive(text: str) -> int:
     if value <= 0:
         raise argparse.ArgumentTypeError("must be positive")
     return value
+
+
+def duration(text: str) -> int:
+    """Return the seconds of days, hours, minutes and seconds, in that order, each of which may be left out.
+
+    Raises:
+        argparse.ArgumentTypeError: it does not read so, or is no time at all.
+    """
+    match = _FORM.fullmatch(text.strip().lower())
+    counts = match.groups(default="0") if match else ()
+    seconds = sum(int(count) * unit for count, unit in zip(counts, _UNITS.values(), strict=False))
+    if not seconds:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time: write 90s, 30m, 3h55m or 1d")
+    return seconds
+
+
+def spoken(seconds: int) -> str:
+    """Return a time as it is written on the command line."""
+    parts = []
+    for unit, length in _UNITS.items():
+        count, seconds = divmod(seconds, length)
+        parts += [f"{count}{unit}"] if count else []
+    return "".join(parts)

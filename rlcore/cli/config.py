@@ -10,6 +10,7 @@ from pathlib import Path
 import tomli_w
 from pydantic import BaseModel
 
+from rlcore.cli.arguments import override_arguments
 from rlcore.config.file import read
 from rlcore.config.observers import add_observers
 from rlcore.config.policies import tables
@@ -17,6 +18,20 @@ from rlcore.config.raw import RawConfig
 from rlcore.config.schema import config_schema
 from rlcore.config.sections import Config, validate
 from rlcore.config.trust import UntrustedError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, text in (
+        ("check", "report every problem of a config"),
+        ("show", "print the config with all defaults and versions"),
+        ("explain", "print every key: its value, where the value comes from, what it means"),
+    ):
+        action = actions.add_parser(name, help=text)
+        action.add_argument("config", metavar="CONFIG", help="a TOML file")
+        override_arguments(action)
+    actions.add_parser("schema", help="print a JSON schema of everything installed, for editors")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -76,19 +91,19 @@ def explain(config: Config) -> Iterator[str]:
 def _keys(values: BaseModel, section: str, raw: RawConfig) -> Iterator[str]:
     value_of = dict(iter(values))  # the keys of a section may be called `keys`
     for key, field in type(values).model_fields.items():
-        source = _source(raw, section, key, given=key in values.model_fields_set)
+        source = _source(raw, section, key, is_said=key in values.model_fields_set)
         yield f"  {key} = {value_of[key]!r}  ({source})  {field.description or ''}".rstrip()
 
 
 def _source_of_use(raw: RawConfig, label: str) -> str:
     """Return where it is said which component a section is of."""
-    found = next(table for table in tables(raw, label.partition(".")[0]) if table.label == label)
-    return _source(raw, label, "use", given="use" in found.keys)
+    table = next(table for table in tables(raw, label.partition(".")[0]) if table.label == label)
+    return _source(raw, label, "use", is_said="use" in table.keys)
 
 
-def _source(raw: RawConfig, section: str, key: str, given: bool) -> str:
+def _source(raw: RawConfig, section: str, key: str, is_said: bool) -> str:
     first, _, index = section.partition(".")
     paths = (f"{section}.{key}", f"{first}.{index or 0}.{key}")
     whole = [raw.sources[path] for path in paths if path in raw.sources]
     within = [source for path in paths for place, source in raw.sources.items() if place.startswith(f"{path}.")]
-    return " and ".join(dict.fromkeys([*(whole or [str(raw.path) if given else "default"]), *within]))
+    return " and ".join(dict.fromkeys([*(whole or [str(raw.path) if is_said else "default"]), *within]))

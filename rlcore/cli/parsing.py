@@ -49,12 +49,12 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, with all arguments; one that there is not ends the program, which names the nearest."""
         self.complete()
-        found, unknown = super().parse_known_args(args, namespace)
+        options, unknown = super().parse_known_args(args, namespace)
         if unknown:
             flags = [argument.partition("=")[0] for argument in unknown if argument.startswith("-")]
             guesses = [did_you_mean(flag, self._option_string_actions) for flag in flags]
             self.error(f"unrecognized arguments: {' '.join(unknown)}{''.join(guesses)}")
-        return found, unknown
+        return options, unknown
 
 
 def add_plugin_commands(commands: argparse._SubParsersAction[Parser], of: str = "") -> None:
@@ -66,12 +66,12 @@ def add_plugin_commands(commands: argparse._SubParsersAction[Parser], of: str = 
     """
     from rlcore.plugins.commands import PluginCommand, plugin_commands
 
-    def fill(found: PluginCommand, parser: argparse.ArgumentParser) -> None:
-        command = found.load()
-        parser.set_defaults(of_plugin=command)
-        command.add_arguments(parser)
+    def fill(command: PluginCommand, parser: argparse.ArgumentParser) -> None:
+        module = command.load()
+        parser.set_defaults(of_plugin=module)
+        module.add_arguments(parser)
 
-    for found in plugin_commands(commands.choices, of):
+    for command in plugin_commands(commands.choices, of):
         commands.add_parser(
-            found.name.rpartition(".")[2], help=found.summary.replace("%", "%%"), fill=partial(fill, found)
+            command.name.rpartition(".")[2], help=command.summary.replace("%", "%%"), fill=partial(fill, command)
         )

@@ -9,6 +9,7 @@ from rlcore.lazy import lazy
 if TYPE_CHECKING:
     from rlcore.config.core import SAFE_NAME as SAFE_NAME
     from rlcore.config.file import read as read
+    from rlcore.config.observers import leave_out_shown as leave_out_shown
     from rlcore.config.own_modules import import_named as import_named
     from rlcore.config.own_modules import meant as meant
     from rlcore.config.raw import RawConfig as RawConfig
@@ -24,6 +25,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.config.own_modules": "import_named meant",
         "rlcore.config.core": "SAFE_NAME",
         "rlcore.config.file": "read",
+        "rlcore.config.observers": "leave_out_shown",
         "rlcore.config.raw": "RawConfig",
         "rlcore.config.sections": "validate",
         "rlcore.config.trust": "check_file note_file note_written",

@@ -9,6 +9,7 @@ from typing import Any, Final
 import xxhash
 
 from rlcore.errors import ConfigError
+from rlcore.plugins.core import CORE, provide_components
 
 # keys, and sections as a whole, that a resumed run may change without changing what is trained; further ones are
 # marked where they are declared, see `rlcore.types.settings.FREE_AT_RESUME`
@@ -16,7 +17,8 @@ FREE: Final = (
     *("run.name", "run.folder", "run.total_frames", "run.total_updates", "run.device", "run.threads"),
     *("plugins", "metrics", "evaluator", "logger", "checkpoint", "versions"),
 )
-WATCHING: Final = ("core:progress-bar", "core:console-table")
+# what `use` says of the hooks of the core that only show how a run goes
+WATCHING: Final = tuple(f"{CORE}:{hook.name}" for hook in provide_components() if hook.shows)
 _HOOK: Final = "hook."
 _MISSING: Final = object()
 
@@ -35,8 +37,8 @@ def config_hash(config: Mapping[str, Any], free: Collection[str] = (), watching:
 
 
 def changes(
-    before: Mapping[str, Any],
-    now: Mapping[str, Any],
+    of_run: Mapping[str, Any],
+    of_resume: Mapping[str, Any],
     free: Collection[str] = (),
     watching: Collection[str] = (),
     default: Collection[str] = (),
@@ -44,18 +46,18 @@ def changes(
     """Return a line for each key of a resolved config that differs, apart from those that may.
 
     Args:
-        before: of the run.
-        now: of the resume.
+        of_run: of the run.
+        of_resume: of the resume.
         free: dotted keys that may differ, besides `FREE`.
         watching: names of hooks that only watch, which may come, go and change.
         default: dotted keys that have their defaults now, which may be absent in a run of an rlcore before them.
     """
-    if not before:
+    if not of_run:
         return ["the config of the run cannot be read, so changes in it cannot be found"]
-    before, now = (_without_watching(config, watching) for config in (before, now))
-    differences = _moved(before, now)
-    left, right = leaves(before), leaves(now)
-    said = _said(before)
+    of_run, of_resume = (_without_watching(config, watching) for config in (of_run, of_resume))
+    differences = _moved(of_run, of_resume)
+    left, right = leaves(of_run), leaves(of_resume)
+    said = _said(of_run)
     for key in sorted({*left, *right}):
         if _is_free(key, (*FREE, *free)):
             continue
@@ -143,11 +145,11 @@ def _without_watching(config: Mapping[str, Any], watching: Collection[str]) -> d
     return {**config, "hook": [hook for hook in config.get("hook", []) if not watches(hook)]}
 
 
-def _moved(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def _moved(of_run: Mapping[str, Any], of_resume: Mapping[str, Any]) -> list[str]:
     """Return a line for each repeated section whose entries stand in another order; hooks run in that order."""
     lines = []
-    for name in sorted({*before, *now} - set(FREE)):
-        old, new = (_names(config.get(name)) for config in (before, now))
+    for name in sorted({*of_run, *of_resume} - set(FREE)):
+        old, new = (_names(config.get(name)) for config in (of_run, of_resume))
         old, new = [entry for entry in old if entry in new], [entry for entry in new if entry in old]
         if old != new:
             lines.append(f"{name}: the order is {', '.join(new)} here, {', '.join(old)} in the run")

@@ -29,19 +29,19 @@ class Defaults:
 
     def __init__(self, raw: RawConfig) -> None:
         self._raw = raw
-        self._given: Mapping[str, Any] = raw.values.get(DEFAULTS, {})
-        self._known: set[str] = set()
+        self._defaults: Mapping[str, Any] = raw.values.get(DEFAULTS, {})
+        self._schema_keys: set[str] = set()
 
-    def fill(self, place: str, known: Collection[str], keys: Mapping[str, Any]) -> dict[str, Any]:
+    def fill(self, place: str, schema_keys: Collection[str], keys: Mapping[str, Any]) -> dict[str, Any]:
         """Return the keys of a section with those that it does not say.
 
         Args:
             place: of the section, such as `loss` or `hook.1`.
-            known: the keys that its schema has.
+            schema_keys: the keys that its schema has.
             keys: those that it says.
         """
-        self._known.update(known)
-        added = {key: value for key, value in self._given.items() if key in known and key not in keys}
+        self._schema_keys.update(schema_keys)
+        added = {key: value for key, value in self._defaults.items() if key in schema_keys and key not in keys}
         for key in added:
             file = self._raw.sources.get(f"{DEFAULTS}.{key}", "")
             self._raw.sources[f"{place}.{key}"] = f"{_SOURCE} of {file}" if file else _SOURCE
@@ -50,9 +50,9 @@ class Defaults:
     def unused(self) -> list[str]:
         """Return a problem for each key that no section has."""
         return [
-            f"{_SOURCE} {key}: no section of this config has such a key{did_you_mean(key, self._known)}"
-            for key in self._given
-            if key not in self._known
+            f"{_SOURCE} {key}: no section of this config has such a key{did_you_mean(key, self._schema_keys)}"
+            for key in self._defaults
+            if key not in self._schema_keys
         ]
 
 
@@ -79,12 +79,12 @@ def check_discounts(sections: Iterable[tuple[str, BaseModel]]) -> list[str]:
     Args:
         sections: the label and the validated keys of each.
     """
-    found = [(label, keys) for label, keys in sections if _GAMMA in type(keys).model_fields and _counts(keys)]
-    values = {_gamma(keys) for _, keys in found}
+    discounts = [(label, keys) for label, keys in sections if _GAMMA in type(keys).model_fields and _counts(keys)]
+    values = {_gamma(keys) for _, keys in discounts}
     if len(values) < 2:
         return []
-    shown = " and ".join(f"[{label}] gamma = {_shown(keys)}" for label, keys in found)
-    if all(_GAMMA in keys.model_fields_set for _, keys in found):
+    shown = " and ".join(f"[{label}] gamma = {_shown(keys)}" for label, keys in discounts)
+    if all(_GAMMA in keys.model_fields_set for _, keys in discounts):
         log.warning("discounts differ: %s", shown)
         return []
     return [f"{shown} differ; say it once as gamma in [{DEFAULTS}], or in each of these sections if that is meant"]

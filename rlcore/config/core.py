@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,10 +10,13 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, Field, create_model, field_validator, model_validator
 
+from rlcore.plugins.known import component_names
 from rlcore.types.progress import ENDLESS, Clock
 from rlcore.types.settings import FREE_AT_RESUME, Interval
 
 SAFE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+# set in the processes that torchrun starts
+TORCHRUN: Final = "TORCHELASTIC_RUN_ID"
 # a field that is called like a word of Python cannot be written in a class
 _Async: Any = create_model(
     "_Async",
@@ -64,13 +68,13 @@ class RunConfig(BaseModel, extra="forbid"):
 
     @model_validator(mode="after")
     def _has_one_clock(self) -> Self:
-        given = [self.total_frames is not None, self.total_updates is not None]
-        if all(given):
+        lengths = [self.total_frames is not None, self.total_updates is not None]
+        if all(lengths):
             raise ValueError(
                 f"total_frames = {self.total_frames} and total_updates = {self.total_updates} both say how long the "
                 "run is; leave one out"
             )
-        if not any(given):
+        if not any(lengths):
             raise ValueError(
                 "total_frames: missing, and the core needs it; or total_updates, which counts the run in updates"
             )
@@ -153,6 +157,15 @@ class RanksConfig(BaseModel, extra="allow"):
         description="seconds in which a rank does not move at all, after which it counts as dead",
         json_schema_extra=FREE_AT_RESUME,
     )
+
+    @property
+    def launcher(self) -> str:
+        """The component that `use` names; in a process that torchrun started, `auto` is `torchrun`."""
+        use = self.use
+        if use == "auto":
+            use = "torchrun" if TORCHRUN in os.environ else "processes"
+        plugin = component_names("launcher").get(use)
+        return f"{plugin}:{use}" if plugin else use
 
     @property
     def launcher_keys(self) -> dict[str, Any]:

@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 
-def free_name(name: str, taken: Collection[str]) -> str:
+def free_name(name: str, names: Collection[str]) -> str:
     """Return the name of a component that has none in the config: its own, or with a number where that is taken."""
-    number, free = 1, name
-    while free in taken:
+    number, unused = 1, name
+    while unused in names:
         number += 1
-        free = f"{name}-{number}"
-    return free
+        unused = f"{name}-{number}"
+    return unused
 
 
 def component_of(use: Any) -> str:

@@ -41,7 +41,7 @@ class Layer:
         return {key: self.sources.get(f"{place}.{key}", str(self.path)) for key in keys}
 
 
-def extended(base: Layer, own: Layer) -> Layer:
+def extended(base: Layer, top: Layer) -> Layer:
     """Return the sections of a base with those of the file that extends it.
 
     A section has the keys of both; of a key that both have, the value of `own` counts, a table too. A section of
@@ -53,17 +53,17 @@ def extended(base: Layer, own: Layer) -> Layer:
     Raises:
         ConfigError: entries of a section that neither replace nor change those of the base.
     """
-    both = Layer({}, own.path)
-    policies = {name for layer in (base, own) for name in names_in(layer.values.get("model"))}
-    for section in dict.fromkeys([*base.values, *own.values]):
-        if section not in own.values:
+    both = Layer({}, top.path)
+    policies = {name for layer in (base, top) for name in names_in(layer.values.get("model"))}
+    for section in dict.fromkeys([*base.values, *top.values]):
+        if section not in top.values:
             _take(both, section, base)
         elif section not in base.values:
-            _take(both, section, own)
-        elif isinstance(own.values[section], list):
-            _repeated(both, section, base, own)
+            _take(both, section, top)
+        elif isinstance(top.values[section], list):
+            _repeated(both, section, base, top)
         else:
-            _single(both, section, base, own, policies if section in OF_POLICIES else ())
+            _single(both, section, base, top, policies if section in OF_POLICIES else ())
     return both
 
 
@@ -94,15 +94,15 @@ def _take(both: Layer, section: str, layer: Layer) -> None:
         both.values[section] = _put(both, section, value, layer.sources_of(section, value))
 
 
-def _single(both: Layer, section: str, base: Layer, own: Layer, policies: Collection[str]) -> None:
-    old, new = base.values[section], own.values[section]
+def _single(both: Layer, section: str, base: Layer, top: Layer, policies: Collection[str]) -> None:
+    old, new = base.values[section], top.values[section]
     default = DEFAULT_USE.get(section)
     if section in COMPONENT_SECTIONS and "use" in new and not same_component(old.get("use", default), new["use"]):
         kept = CheckpointConfig.model_fields if section == "checkpoint" else ()
         old = {key: value for key, value in old.items() if key in kept}
     elif section == "model" and names_in(new) and not names_in(old):
         old = {}
-    sources = base.sources_of(section, old) | own.sources_of(section, new)
+    sources = base.sources_of(section, old) | top.sources_of(section, new)
     for name in policies:
         if isinstance(old.get(name), dict) and isinstance(new.get(name), dict):
             new = {**new, name: _of_policy(old[name], new[name], old.get("use", default))}
@@ -116,25 +116,25 @@ def _of_policy(old: dict[str, Any], new: dict[str, Any], of_all: Any) -> dict[st
     return {**old, **new}
 
 
-def _repeated(both: Layer, section: str, base: Layer, own: Layer) -> None:
-    changes = [entry for entry in own.values[section] if "use" not in entry]
+def _repeated(both: Layer, section: str, base: Layer, top: Layer) -> None:
+    changes = [entry for entry in top.values[section] if "use" not in entry]
     if not changes:
-        _take(both, section, own)
+        _take(both, section, top)
         return
-    if len(changes) < len(own.values[section]):
+    if len(changes) < len(top.values[section]):
         raise ConfigError(
-            f"{own.path}: [[{section}]] with a use replace those of {base.path}, and without one they change them; "
+            f"{top.path}: [[{section}]] with a use replace those of {base.path}, and without one they change them; "
             "give all of them a use, or none"
         )
     _take(both, section, base)
     for number, change in enumerate(changes):
-        index = _changed(section, change, base, own)
+        index = _changed(section, change, base, top)
         place = f"{section}.{index}"
-        sources = own.sources_of(f"{section}.{number}", change)
+        sources = top.sources_of(f"{section}.{number}", change)
         both.values[section][index] |= _put(both, place, change, sources)
 
 
-def _changed(section: str, change: dict[str, Any], base: Layer, own: Layer) -> int:
+def _changed(section: str, change: dict[str, Any], base: Layer, top: Layer) -> int:
     """Return the number of the entry of the base that an entry without a `use` changes."""
     names = names_of(base.values[section])
     if "name" not in change and len(names) == 1:
@@ -147,6 +147,6 @@ def _changed(section: str, change: dict[str, Any], base: Layer, own: Layer) -> i
         return of_policy[0]
     asked = f"; none is called {change['name']!r}" if "name" in change else ""
     raise ConfigError(
-        f"{own.path}: a [[{section}]] without a use changes one of {base.path}, which has {', '.join(names) or 'none'}"
+        f"{top.path}: a [[{section}]] without a use changes one of {base.path}, which has {', '.join(names) or 'none'}"
         f"{asked}; name one of them, or give it a use"
     )

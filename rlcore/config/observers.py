@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from rlcore.config.core import OBSERVERS
 from rlcore.config.raw import DEFAULT, RawConfig
+from rlcore.errors import PluginError
 from rlcore.plugins.discovery import installed
-from rlcore.plugins.host import NO_PLUGINS
+from rlcore.plugins.host import NO_PLUGINS, PluginHost
 
 TABLE: Final = OBSERVERS["logger"]["use"]
 
@@ -33,6 +34,28 @@ def add_observers(raw: RawConfig, disable: Collection[str] = (), run: Mapping[st
         wanted = _writes_table(run) if run else _can_write_table({*disable, *_disabled(raw)})
         if wanted:
             _add(raw, "logger")
+
+
+def leave_out_shown(raw: RawConfig, disable: Collection[str] = ()) -> None:
+    """Take the hooks out of a config that only show how a run goes, as `--quiet` asks.
+
+    Args:
+        raw: the config; changed in place.
+        disable: plugins that must not be imported.
+    """
+    host = PluginHost({*disable, *_disabled(raw)})
+    raw.values["hook"] = [hook for hook in raw.values.get("hook", []) if not _only_shows(host, hook.get("use"))]
+
+
+def _only_shows(host: PluginHost, use: Any) -> bool:
+    """Return whether a hook only shows; of one that cannot be found, validating the config says so."""
+    if not isinstance(use, str):
+        return False
+    try:
+        host.load_for(use)
+        return host.find("hook", use).component.shows
+    except PluginError:
+        return False
 
 
 def _add(raw: RawConfig, section: str) -> None:

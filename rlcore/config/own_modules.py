@@ -62,8 +62,8 @@ def make_importable(raw: RawConfig, folders: list[Path]) -> list[str]:
         A problem for each folder that is none, and for each module that cannot be the one beside the config.
     """
     problems = [f"[plugins] path: {str(folder)!r} is no folder" for folder in folders if not folder.is_dir()]
-    before = [place for place in sys.path if place in _added]
-    at = sys.path.index(before[0]) if before else len(sys.path)
+    placed = [place for place in sys.path if place in _added]
+    at = sys.path.index(placed[0]) if placed else len(sys.path)
     new = [str(folder) for folder in folders if str(folder) not in _absolute(sys.path)]
     sys.path[at:at] = new
     _added.extend(new)
@@ -77,17 +77,17 @@ def make_importable(raw: RawConfig, folders: list[Path]) -> list[str]:
 def _problem(top: str, place: str, folders: list[Path]) -> Iterator[str]:
     """Yield what is wrong with the module that a key names, or warn of it."""
     ours = next((file for folder in folders if (file := _file(folder, top))), None)
-    found = _found(top)
-    if ours is not None and (not found or Path(found).resolve() != ours.resolve()):
-        if found and any(Path(found).is_relative_to(folder) for folder in _added):
+    imported = _file_imported(top)
+    if ours is not None and (not imported or Path(imported).resolve() != ours.resolve()):
+        if imported and any(Path(imported).is_relative_to(folder) for folder in _added):
             yield (
-                f"{place}: the module {top!r} is that of {found}, imported for another config of this process; "
+                f"{place}: the module {top!r} is that of {imported}, imported for another config of this process; "
                 f"{ours} needs another name, or a process of its own"
             )
         else:
             log.warning(
                 "%s: the module %r is %s, not %s: what is installed comes first; rename the file to use it",
-                *(place, top, found or "built in", ours),
+                *(place, top, imported or "built in", ours),
             )
 
 
@@ -111,7 +111,7 @@ def _file(folder: Path, top: str) -> Path | None:
     return next((file for file in files if file.is_file()), None)
 
 
-def _found(top: str) -> str | None:
+def _file_imported(top: str) -> str | None:
     """Return the file of the module that an import gives; empty where it has none, None where nothing is found."""
     try:
         spec = importlib.util.find_spec(top)

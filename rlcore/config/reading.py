@@ -11,9 +11,8 @@ from pydantic import BaseModel
 from rlcore.config.common_keys import Defaults
 from rlcore.config.core import CheckpointConfig, default_use
 from rlcore.config.entries import free_name
-from rlcore.config.policies import AGENTS, Table, qualified, tables
+from rlcore.config.policies import AGENTS, POLICY, Table, qualified, tables
 from rlcore.config.raw import RawConfig
-from rlcore.config.section import Section
 from rlcore.config.validation import checked
 from rlcore.errors import PluginError, UnnamedPluginError
 from rlcore.plugins.component import COMPONENT_SECTIONS
@@ -23,6 +22,40 @@ from rlcore.plugins.registry import Provided
 
 # the key that all sections of a kind have besides those of their components
 _COMMON: Final = {"logger": "required", "transform": "leaf"}
+
+
+@dataclass(frozen=True)
+class Section:
+    """One validated component section.
+
+    Attributes:
+        label: where it stands, such as `loss` or `hook.1`.
+        name: name of the component instance, unique in its kind.
+        provided: the component, with its owner.
+        config: the validated keys.
+        required: of a logger: whether a failure at its start ends the run.
+        leaf: of a transform: of the observations that it changes; None where these are one array.
+        policy: whose part it is; empty where a run has one policy, or the part is that of all.
+        agents: of the model of a policy: the names of the agents that it acts for.
+    """
+
+    label: str
+    name: str
+    provided: Provided
+    config: BaseModel
+    required: bool = False
+    leaf: str | None = None
+    policy: str = ""
+    agents: tuple[str, ...] = ()
+
+    def dump(self) -> dict[str, Any]:
+        """Return the section as it can be written into a resolved config."""
+        use = f"{self.provided.owner.plugin}:{self.provided.component.name}"
+        common: dict[str, Any] = {"required": True} if self.required else {}
+        common |= {} if self.leaf is None else {"leaf": self.leaf}
+        common |= {AGENTS: list(self.agents)} if self.agents else {}
+        common |= {POLICY: self.policy} if self.policy and COMPONENT_SECTIONS[self.provided.component.kind][1] else {}
+        return {"use": use, "name": self.name, **common, **self.config.model_dump(mode="json", exclude_none=True)}
 
 
 @dataclass(frozen=True)
@@ -46,15 +79,15 @@ class Reading:
 def sections_of(reading: Reading, section: str) -> list[Section]:
     """Return the sections of a name that fit, and note what is wrong with the others."""
     entries: list[Section] = []
-    taken: set[str] = set()
+    names: set[str] = set()
     for table in tables(reading.raw, section):
-        entry = _section(reading, section, table, taken)
+        entry = _section(reading, section, table, names)
         if entry is not None:
             entries.append(entry)
     return entries
 
 
-def _section(reading: Reading, section: str, table: Table, taken: set[str]) -> Section | None:
+def _section(reading: Reading, section: str, table: Table, names: set[str]) -> Section | None:
     kind, label, problems = COMPONENT_SECTIONS[section][0], table.label, reading.problems
     keys = dict(table.keys)
     use = keys.pop("use", default_use(section, reading.raw.values))
@@ -70,10 +103,10 @@ def _section(reading: Reading, section: str, table: Table, taken: set[str]) -> S
             problems.append(f"[{label}] use: {error}")
             reading.unknown.append(use)
         return None
-    name = _name(str(keys.pop("name", "")), provided, table, taken)
-    if name in taken:
+    name = _name(str(keys.pop("name", "")), provided, table, names)
+    if name in names:
         problems.append(f"[{label}] name: {name!r} is the name of another {kind}")
-    taken.add(name)
+    names.add(name)
     required = keys.pop("required", False) if kind == "logger" else False
     if not isinstance(required, bool):
         problems.append(f"[{label}] required: must be true or false, not {required!r}")
@@ -99,13 +132,13 @@ def _load_plugins_of_keys(reading: Reading, label: str, config: BaseModel) -> No
                 reading.problems.append(f"[{label}] {key} = true: {error}")
 
 
-def _name(said: str, provided: Provided, table: Table, taken: set[str]) -> str:
+def _name(said: str, provided: Provided, table: Table, names: set[str]) -> str:
     """Return the name of a section: what it says, or that of its component, with that of its policy."""
     kind = provided.component.kind
     if table.policy and not COMPONENT_SECTIONS[kind][1]:
         return table.policy
-    own = said or free_name(provided.component.name, {entry.removeprefix(f"{table.policy}.") for entry in taken})
-    return qualified(own, table.policy) if table.policy else said or free_name(provided.component.name, taken)
+    own = said or free_name(provided.component.name, {entry.removeprefix(f"{table.policy}.") for entry in names})
+    return qualified(own, table.policy) if table.policy else said or free_name(provided.component.name, names)
 
 
 def _validated(reading: Reading, provided: Provided, label: str, place: str, keys: dict[str, Any]) -> BaseModel | None:
@@ -121,7 +154,7 @@ def _validated(reading: Reading, provided: Provided, label: str, place: str, key
     except PluginError as error:
         reading.problems.append(f"[{label}] {error}")
         return None
-    found: list[str] = []
-    config = checked(schema, reading.defaults.fill(place, schema.model_fields, keys), label, str(provided), found, more)
-    reading.problems.extend(reading.raw.with_source(line, label, place) for line in found)
+    wrong: list[str] = []
+    config = checked(schema, reading.defaults.fill(place, schema.model_fields, keys), label, str(provided), wrong, more)
+    reading.problems.extend(reading.raw.with_source(line, label, place) for line in wrong)
     return config

@@ -23,12 +23,11 @@ from rlcore.config.core import (
     default_use,
 )
 from rlcore.config.file import read
-from rlcore.config.launchers import launcher_named
 from rlcore.config.policies import missing_sections, policy_problems, tables
 from rlcore.config.problems import ConfigProblems
 from rlcore.config.raw import VERSIONS, RawConfig
 from rlcore.config.reading import Reading, sections_of
-from rlcore.config.section import Section as Section
+from rlcore.config.reading import Section as Section
 from rlcore.config.trust import OwnCode
 from rlcore.config.validation import check_section_names, checked, core_section
 from rlcore.errors import ConfigError, PluginError
@@ -73,11 +72,11 @@ class Config:
 
     def of_policy(self, name: str) -> Config:
         """Return the config as one policy has it: its own sections, and those of all."""
-        own = {
+        sections = {
             section: [entry for entry in entries if entry.policy in ("", name)]
             for section, entries in self.sections.items()
         }
-        return replace(self, sections=own)
+        return replace(self, sections=sections)
 
     def one(self, section: str) -> Section | None:
         """Return the only section of that name, or None; of several policies each `of_policy` has its own."""
@@ -272,7 +271,7 @@ def validate(
 
 def find_launcher(ranks: RanksConfig, host: PluginHost) -> tuple[Provided, BaseModel]:
     """Return what starts ranks, with its keys; raises like `find_component`."""
-    return find_component(host, "launcher", launcher_named(ranks.use), ranks.launcher_keys)
+    return find_component(host, "launcher", ranks.launcher, ranks.launcher_keys)
 
 
 def _launcher_problems(ranks: RanksConfig | None, host: PluginHost) -> list[str]:
@@ -327,14 +326,14 @@ def _load_plugins(raw: RawConfig, host: PluginHost, enable: list[str], problems:
 def _with_discount_of_loss(raw: RawConfig, buffers: list[Section], losses: list[Section]) -> list[Section]:
     """Return the buffers with the discount that each takes from its loss, and note where that is from."""
     of_policy = {loss.policy: loss for loss in losses}
-    found = []
+    filled = []
     for buffer in buffers:
         loss = of_policy.get(buffer.policy)
         keys = with_discount_of(buffer.config, None if loss is None else loss.config)
         if loss is not None and keys is not buffer.config:
             raw.sources[f"{buffer.label}.gamma"] = f"[{loss.label}] gamma"
-        found.append(replace(buffer, config=keys))
-    return found
+        filled.append(replace(buffer, config=keys))
+    return filled
 
 
 def _discount_problems(config: Config) -> list[str]:

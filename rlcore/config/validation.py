@@ -21,10 +21,10 @@ def core_section(raw: RawConfig, section: str, problems: list[str], defaults: De
     """Return the validated core section, or None after adding to `problems`."""
     schema = CORE_SECTIONS.get(section, CheckpointConfig)
     keys = raw.values.get(section, {})
-    found: list[str] = []
+    wrong_lines: list[str] = []
     filled = keys if defaults is None else defaults.fill(section, schema.model_fields, keys)
-    model = checked(schema, filled, section, "the core", found)
-    problems += [raw.with_source(line, section, section) for line in found]
+    model = checked(schema, filled, section, "the core", wrong_lines)
+    problems += [raw.with_source(line, section, section) for line in wrong_lines]
     return model
 
 
@@ -37,11 +37,11 @@ def checked(
     more: Iterable[str] = (),
 ) -> BaseModel | None:
     """Return the validated keys of a section, or None after adding to `problems`."""
-    lines, model, taken = _taken(schema, keys, section, owner, more)
+    lines, model, values = _taken(schema, keys, section, owner, more)
     lines += [
         f"[{section}] {key}: {wrong}; found {value!r} ({owner})"
         for key, value in keys.items()
-        if key in taken and repr(value) != _default(schema, key) and (wrong := _misread(value, taken[key]))
+        if key in values and repr(value) != _default(schema, key) and (wrong := _misread(value, values[key]))
     ]
     problems += lines
     return None if lines else model
@@ -60,8 +60,8 @@ def _taken(
         wrong = {problem["loc"][0]: problem["type"] for problem in error.errors() if problem["loc"]}
     keys_of_schema = {key: value for key, value in keys.items() if wrong.get(key) != "extra_forbidden"}
     if len(keys_of_schema) < len(keys):  # what depends on several keys is only looked at where each of them can be read
-        further, _, taken = _taken(schema, keys_of_schema, section, owner, more)
-        return list(dict.fromkeys([*lines, *further])), None, taken
+        further, _, values = _taken(schema, keys_of_schema, section, owner, more)
+        return list(dict.fromkeys([*lines, *further])), None, values
     return lines, None, {key: _alone(schema, key, value) for key, value in keys.items() if key not in wrong}
 
 
@@ -74,16 +74,16 @@ def _alone(schema: type[BaseModel], key: str, value: Any) -> Any:
         return value
 
 
-def _misread(given: Any, taken: Any) -> str:
+def _misread(written: Any, read: Any) -> str:
     """Say what is wrong when text, numbers and truth values were turned into each other, or a number is not finite."""
-    if isinstance(given, list) and isinstance(taken, list | tuple):
-        return next((wrong for pair in zip(given, taken, strict=False) if (wrong := _misread(*pair))), "")
-    if isinstance(given, dict) and isinstance(taken, dict):
-        return next((wrong for key in given if (wrong := _misread(given[key], taken.get(key)))), "")
-    if isinstance(given, float) and not math.isfinite(given):
+    if isinstance(written, list) and isinstance(read, list | tuple):
+        return next((wrong for pair in zip(written, read, strict=False) if (wrong := _misread(*pair))), "")
+    if isinstance(written, dict) and isinstance(read, dict):
+        return next((wrong for key in written if (wrong := _misread(written[key], read.get(key)))), "")
+    if isinstance(written, float) and not math.isfinite(written):
         return "must be a finite number"
-    was, now = _kind(given), _kind(taken)
-    return f"must be {now}" if was and now and was != now else ""
+    was, became = _kind(written), _kind(read)
+    return f"must be {became}" if was and became and was != became else ""
 
 
 def _default(schema: type[BaseModel], key: str) -> str:
@@ -134,26 +134,26 @@ def explain(
         elif problem["type"] == "missing":
             lines.append(f"[{section}] {key}: missing, and {owner} needs it")
         else:
-            given = f"; found {problem['input']!r}" if not isinstance(problem["input"], dict) else ""
+            said = f"; found {problem['input']!r}" if not isinstance(problem["input"], dict) else ""
             place = f"[{section}] {key}:" if key else f"[{section}]"  # several keys, which the message names
-            lines.append(f"{place} {problem['msg'].removeprefix('Value error, ')}{given} ({owner})")
+            lines.append(f"{place} {problem['msg'].removeprefix('Value error, ')}{said} ({owner})")
     return lines
 
 
 def _united(problems: Iterable[Mapping[str, Any]], schema: type[BaseModel]) -> list[dict[str, Any]]:
     """Return problems; what is wrong with a value for each of the types that its key may have is one of them."""
-    found: list[dict[str, Any]] = []
+    united: list[dict[str, Any]] = []
     for problem in map(dict, problems):
         key, *rest = problem["loc"] or ("",)
         field_info = schema.model_fields.get(key)
         if rest and field_info is not None and _has_several_types(field_info.annotation):
             problem["loc"] = (key, *rest[1:])  # without the name of the type
-            same = [other for other in found if other["loc"] == problem["loc"]]
+            same = [other for other in united if other["loc"] == problem["loc"]]
             if same:
                 same[0]["msg"] += f", or {problem['msg'].removeprefix('Input should be ')}"
                 continue
-        found.append(problem)
-    return found
+        united.append(problem)
+    return united
 
 
 def _has_several_types(annotation: Any) -> bool:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rlcore.files.log_files import whole_lines as whole_lines
     from rlcore.files.plain_files import inside as inside
     from rlcore.files.plain_files import plain_file as plain_file
-    from rlcore.files.plain_files import plain_files_below as plain_files_below
     from rlcore.files.plain_files import read_plain as read_plain
     from rlcore.files.replacement import replace as replace
     from rlcore.files.replacement import replacing as replacing
@@ -28,7 +27,7 @@ __all__, __getattr__, __dir__ = lazy(
     {
         "rlcore.files.growing": "GrowingFile",
         "rlcore.files.lock": "LOCK_FILE Lock in_use",
-        "rlcore.files.plain_files": "inside plain_file plain_files_below read_plain",
+        "rlcore.files.plain_files": "inside plain_file read_plain",
         "rlcore.files.log_files": "cut_back open_log whole_lines",
         "rlcore.files.replacement": "replacing replace",
         "rlcore.files.table": "Table",

@@ -85,14 +85,3 @@ def read_plain(path: Path, most: int) -> bytes:
     if len(content) > most:
         raise StorageError(f"it has more than {most:,} bytes")
     return content
-
-
-def plain_files_below(folder: Path) -> Iterator[Path]:
-    """Yield the files in a folder and in its folders, in no order; links are neither followed nor yielded."""
-    if folder.is_symlink():
-        return
-    for place, _, names in os.walk(folder):
-        for name in names:
-            path = Path(place, name)
-            if not path.is_symlink() and path.is_file():
-                yield path

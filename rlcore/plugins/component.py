@@ -47,6 +47,12 @@ COMPONENT_SECTIONS: Final[dict[str, tuple[str, bool]]] = {
     "logger": ("logger", True),
     "hook": ("hook", True),
 }
+# keys whose numbers are those of the whole run, by the kinds that have them; a component may have others
+_OF_WHOLE_RUN: Final = {
+    "env": ("num_envs",),
+    "collector": ("frames_per_batch",),
+    "buffer": ("minibatch_size", "capacity"),
+}
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
@@ -65,6 +71,9 @@ class Component:
         target: a callable `(config, context) -> component`, or where to import it from (`"package.module:Name"`).
         config: the schema of its section, a pydantic model, or where to import it from; default: `target.Config`.
         summary: one line for listings.
+        shows: of a hook: whether it only shows how a run goes, so that `--quiet` leaves it out, and a resume may too.
+        of_whole_run: keys of which each rank has a share, where several train together; default: those of its kind,
+            `num_envs`, `frames_per_batch`, `minibatch_size` and `capacity`.
     """
 
     kind: str
@@ -72,6 +81,8 @@ class Component:
     target: str | Callable[..., Any]
     config: type[BaseModel] | str | None = None
     summary: str = ""
+    shows: bool = False
+    of_whole_run: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -81,6 +92,11 @@ class Component:
             )
         if not _NAME.fullmatch(self.name):
             raise PluginError(f"component name {self.name!r} must be lower case letters, digits and single hyphens")
+
+    @property
+    def divided_keys(self) -> tuple[str, ...]:
+        """The keys of which each rank has a share, whether its section has them or not."""
+        return _OF_WHOLE_RUN.get(self.kind, ()) if self.of_whole_run is None else self.of_whole_run
 
 
 class PluginSpecs:

@@ -7,10 +7,11 @@ from typing import Final
 from rlcore.hooks.specs import hookimpl
 from rlcore.plugins.component import Component
 
-_HOOKS = "rlcore.core_hooks"
-_OPTIMIZERS = "rlcore.learners.optimizers"
+# the plugin that these components are of
+CORE: Final = "core"
+_HOOKS: Final = "rlcore.core_hooks"
+_OPTIMIZERS: Final = "rlcore.learners.optimizers"
 # those of torch that work as they are, by their names there
-_TORCH_OPTIMIZERS = "rlcore.learners.torch_optimizers"
 _OF_TORCH: Final = ("Adadelta", "Adafactor", "Adagrad", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop")
 
 
@@ -49,8 +50,12 @@ def provide_components() -> list[Component]:
         ],
         Component("scheduler", "linear", "rlcore.learners.schedules:Linear", summary="linear in frames"),
         Component("scheduler", "cosine", "rlcore.learners.schedules:Cosine", summary="half a cosine in frames"),
-        Component("hook", "progress-bar", f"{_HOOKS}.progress_bar:ProgressBar", summary="a bar on the terminal"),
-        Component("hook", "console-table", f"{_HOOKS}.console_table:ConsoleTable", summary="a table of metrics"),
+        Component(
+            "hook", "progress-bar", f"{_HOOKS}.progress_bar:ProgressBar", summary="a bar on the terminal", shows=True
+        ),
+        Component(
+            "hook", "console-table", f"{_HOOKS}.console_table:ConsoleTable", summary="a table of metrics", shows=True
+        ),
         Component("hook", "health", f"{_HOOKS}.health:Health", summary="says in words what goes wrong in a run"),
         Component("hook", "reward-clip", f"{_HOOKS}.reward_clip:RewardClip", summary="clips rewards of a batch"),
     ]

@@ -24,6 +24,7 @@ from rlcore.errors import (
 )
 from rlcore.hooks.resolution import marked
 from rlcore.plugins.component import COMPONENT_SECTIONS, Component
+from rlcore.plugins.core import CORE
 from rlcore.plugins.discovery import broken, installed
 from rlcore.plugins.known import (
     component_names,
@@ -37,7 +38,6 @@ from rlcore.plugins.known import (
 )
 from rlcore.plugins.registry import Owner, Provided, Registry
 
-CORE: Final = "core"
 NO_PLUGINS: Final = "RLCORE_NO_PLUGINS"
 
 

@@ -17,7 +17,7 @@ import torch
 
 from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
-from rlcore.config.section import Section
+from rlcore.config.reading import Section
 from rlcore.config.sections import find_component, versions
 from rlcore.envs.leaves import LeafEnv, OnLeaf, check_leaf, check_observes, leaf_spec
 from rlcore.envs.packed import Packed

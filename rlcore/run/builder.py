@@ -9,9 +9,8 @@ from typing import Any
 
 from rlcore.checkpoints.backend import Backend
 from rlcore.checkpoints.provenance import Provenance
-from rlcore.checkpoints.retention import Best, EveryFrames, Latest, Retention
+from rlcore.checkpoints.retention import rules_of
 from rlcore.config.changes import config_hash, hooks_among, recorded
-from rlcore.config.core import CheckpointConfig
 from rlcore.config.own_modules import named_modules
 from rlcore.config.policies import policies_of
 from rlcore.config.problems import BuildProblems
@@ -219,17 +218,10 @@ class Builder(SectionBuilder):
         checkpoints, check_place = folder / run_folder.CHECKPOINTS, run_folder.Presence(folder).check
         every = settings.every or max(1, self.context.progress.total // 10)
         return Storage(
-            self.backend.store(checkpoints, _retention(settings), check_place),
+            self.backend.store(checkpoints, rules_of(settings), check_place),
             self.backend.store(folder / FAULTS),
             SaveSchedule(Every(every), settings.keep_best, settings.on_failure, settings.in_background),
         )
-
-
-def _retention(settings: CheckpointConfig) -> tuple[Retention, ...]:
-    """Return which checkpoints a run keeps."""
-    best = (Best(),) if settings.keep_best else ()
-    spaced = (EveryFrames(settings.keep_every),) if settings.keep_every else ()
-    return (Latest(settings.keep_last), *best, *spaced)
 
 
 def _of_first_rank(hook: Any) -> bool:

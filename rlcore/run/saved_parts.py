@@ -13,7 +13,7 @@ from rlcore.config.core import PluginsConfig
 from rlcore.config.own_modules import places_in
 from rlcore.config.policies import AGENTS
 from rlcore.config.raw import RawConfig
-from rlcore.config.section import Section
+from rlcore.config.reading import Section
 from rlcore.config.trust import OwnCode
 from rlcore.envs.spec_records import recorded_spec
 from rlcore.errors import ConfigError, StorageError

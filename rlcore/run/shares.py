@@ -9,12 +9,8 @@ from typing import Final
 from rlcore.config.problems import ConfigProblems
 from rlcore.config.sections import Config, Section
 
-# the numbers of the whole run
-_DIVIDED: Final = {
-    "env": ("num_envs",),
-    "collector": ("frames_per_batch",),
-    "buffer": ("minibatch_size", "capacity"),
-}
+# the sections of the parts that each rank has for itself
+_DIVIDED: Final = ("env", "collector", "buffer")
 
 
 def divided(config: Config, count: int) -> Config:
@@ -26,23 +22,23 @@ def divided(config: Config, count: int) -> Config:
     problems = list(_indivisible(config, count))
     if problems:
         raise ConfigProblems(config.raw.path, problems)
-    shares = {
-        section: [_share(entry, section, count) for entry in config.sections.get(section, [])] for section in _DIVIDED
-    }
+    shares = {section: [_share(entry, count) for entry in config.sections.get(section, [])] for section in _DIVIDED}
     return replace(config, sections={**config.sections, **shares})
 
 
-def _share(entry: Section, section: str, count: int) -> Section:
-    numbers = {key: value // count for key, value in _numbers(entry, section)}
+def _share(entry: Section, count: int) -> Section:
+    numbers = {key: value // count for key, value in _numbers(entry)}
     return replace(entry, config=entry.config.model_copy(update=numbers))
 
 
 def _indivisible(config: Config, count: int) -> Iterator[str]:
     for section in _DIVIDED:
         for entry in config.sections.get(section, []):
-            if section == "env" and "num_envs" not in type(entry.config).model_fields:
-                yield f"[env] {entry.provided} has no key num_envs, so {count} ranks cannot have shares of its envs"
-            for key, value in _numbers(entry, section):
+            keys = entry.provided.component.divided_keys
+            if section == "env" and type(entry.config).model_fields.keys().isdisjoint(keys):
+                named = " or ".join(keys) or "that is divided"
+                yield f"[env] {entry.provided} has no key {named}, so {count} ranks cannot have shares of its envs"
+            for key, value in _numbers(entry):
                 if value % count:
                     below, above = value // count * count, -(-value // count) * count
                     nearest = f"{below} or {above}" if below else str(above)
@@ -52,5 +48,6 @@ def _indivisible(config: Config, count: int) -> Iterator[str]:
                     )
 
 
-def _numbers(entry: Section, section: str) -> list[tuple[str, int]]:
-    return [(key, value) for key, value in iter(entry.config) if key in _DIVIDED[section] and isinstance(value, int)]
+def _numbers(entry: Section) -> list[tuple[str, int]]:
+    keys = entry.provided.component.divided_keys
+    return [(key, value) for key, value in iter(entry.config) if key in keys and isinstance(value, int)]

@@ -50,11 +50,11 @@ def write_warnings(folder: Path, warned: Sequence[Warned]) -> None:
 def read_warnings(folder: Path) -> list[Warned]:
     """Return the warnings of a run, in order; those that are complete, and none where the file cannot be read."""
     try:
-        found = json.loads(read_plain(folder / HEALTH_FILE, MOST_BYTES))
+        entries = json.loads(read_plain(folder / HEALTH_FILE, MOST_BYTES))
     except (OSError, ValueError, RecursionError, StorageError):
         return []
-    return [warned for warned in found if _is_complete(warned)] if isinstance(found, list) else []
+    return [warned for warned in entries if _is_complete(warned)] if isinstance(entries, list) else []
 
 
-def _is_complete(found: Any) -> bool:
-    return isinstance(found, dict) and all(type(found.get(key)) is kind for key, kind in _TYPES.items())
+def _is_complete(entry: Any) -> bool:
+    return isinstance(entry, dict) and all(type(entry.get(key)) is kind for key, kind in _TYPES.items())

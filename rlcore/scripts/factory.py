@@ -10,7 +10,7 @@ import torch
 
 from rlcore.config.common_keys import with_discount_of
 from rlcore.config.core import DEFAULT_USE
-from rlcore.config.section import Section
+from rlcore.config.reading import Section
 from rlcore.plugins.host import PluginHost
 from rlcore.run.assembly import Assembly, hooks_of, section_of
 from rlcore.scripts.env import ScriptEnv

@@ -43,7 +43,11 @@ from rlcore.cli import command_line as cli
 
 ROOT = Path(__file__).resolve().parents[2]
 READMES = sorted(ROOT.glob("plugins/*/README.md"))
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+sys.path.insert(0, str(ROOT / "docs/reference"))
+
+import generate  # noqa: E402 - the generator of the reference is no package
+
+PAGES = generate.written_pages()
 SHELL = (
     "cd",
     "export",

@@ -24,8 +24,10 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "docs/reference"))
 
 import generate  # noqa: E402 - the generator of the reference is no package
+import made_pages  # noqa: E402
 
-PAGES = [*sorted(ROOT.glob("docs/**/*.md")), ROOT / "README.md", *sorted(ROOT.glob("plugins/*/README.md"))]
+PAGES = [page for page in generate.written_pages() if page.name != "CONTRIBUTING.md"]
+PAGES += sorted(ROOT.glob("plugins/*/README.md"))
 ABSENT = re.compile(r"<!-- absent: ([^>]*) -->")
 # what denies that rlcore has something; what is no such statement says it in other words
 DENIES = re.compile(
@@ -60,9 +62,9 @@ def catalogue():
         names |= {f"{section}.{key}" for key in schema.model_fields}
     for preset in presets():
         names |= {preset.name, preset.about.algorithm}
-    for name, project in generate.distributions().items():
+    for name, project in made_pages.distributions().items():
         names |= {name, *project.get("optional-dependencies", {})}
-        for entry in generate.provided_by(project):
+        for entry in made_pages.provided_by(project):
             kind = entry.component.kind
             names |= {entry.component.name, *(f"{kind}.{key}" for key in entry.schema().model_fields)}
     for file in (file for folder in ROOT.glob("plugins/*/src/*") for file in folder.rglob("*.py")):

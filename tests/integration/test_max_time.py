@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from rlcore.cli.durations import duration, spoken
+from rlcore.cli.arguments import duration, spoken
 from rlcore.process.this_process import age
 
 
@@ -43,7 +43,7 @@ def test_the_age_of_a_process_counts_from_its_start():
 def test_a_run_stops_at_an_iteration_and_goes_on_as_if_it_had_not(write_config, cli, workdir, monkeypatch, caplog):
     caplog.set_level(logging.INFO)
     path = write_config()
-    monkeypatch.setattr("rlcore.cli.train_config.age", lambda: 3600.0)  # of a process that was started an hour ago
+    monkeypatch.setattr("rlcore.cli.train.age", lambda: 3600.0)  # of a process that was started an hour ago
     outcome = cli("train", path, "--max-time", "59m")
     assert outcome.code == 0, outcome.err
     folder = workdir / "runs" / "tiny"

@@ -32,7 +32,7 @@ ROOMS = {
     "collectors": "types envs state",
     "buffers": "types",
     "policies": "types hooks envs",
-    "checkpoints": "files types state",
+    "checkpoints": "files types config state",
     "run_folder": "files config checkpoints",
     "training": "files types process hooks plugins state loggers checkpoints",
     "core_hooks": "types process hooks state loggers learners run_folder training",

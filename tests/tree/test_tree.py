@@ -13,7 +13,9 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 import rlcore
+from rlcore.config.core import DEFAULT_USE, OBSERVERS
 from rlcore.plugins.catalogue import PREFIX, PUBLISHED
+from rlcore.plugins.known import component_names
 
 ROOT = Path(__file__).parents[2]
 PLUGINS = sorted((ROOT / "plugins").iterdir())
@@ -154,9 +156,26 @@ def ours_in(extra):
     return {one.name: one for one in requirements if one.name.partition("-plugin-")[0] == "rlcore"}
 
 
-def test_the_extras_name_every_plugin():
+def test_the_extras_name_plugins_of_the_repository():
     named = {name for extra in EXTRAS for name in ours_in(extra)} - {"rlcore"}
-    assert named == {folder.name for folder in PLUGINS}
+    assert named <= {folder.name for folder in PLUGINS}
+
+
+def uses(values):
+    """Return what the sections of a config name, without the plugins that they name besides."""
+    sections = [entry for value in values.values() for entry in (value if isinstance(value, list) else [value])]
+    return {entry["use"].rpartition(":")[2] for entry in sections if isinstance(entry, dict) and "use" in entry}
+
+
+def test_the_extra_standard_brings_what_its_presets_and_the_command_line_name():
+    standard = set(ours_in("standard"))
+    presets = [preset for name in standard for preset in ROOT.glob(f"plugins/{name}/src/*/presets/*.toml")]
+    assert presets
+    tables = [tomllib.loads(preset.read_text()) for preset in presets]
+    named = {use for values in tables for use in uses(values)} | uses(OBSERVERS) | set(DEFAULT_USE.values())
+    plugins = component_names()
+    # the presets of Atari say what they need besides
+    assert {PREFIX + plugins[use] for use in named if use in plugins} - standard == {"rlcore-plugin-atari"}
 
 
 def test_the_extra_all_brings_every_other():

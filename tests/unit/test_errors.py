@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from rlcore.cli.command_line import EXIT_CODES
+from rlcore.cli.train import EXIT_CODES
 from rlcore.errors import (
     EnvError,
     HookError,

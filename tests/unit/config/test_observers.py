@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 
 import pytest
+import rlcore_plugin_testing
 
 import rlcore
 from rlcore.config import observers
 from rlcore.config.file import read
-from rlcore.config.observers import add_observers
+from rlcore.config.observers import add_observers, leave_out_shown
 
 BAR = {"use": "core:progress-bar", "always": False}
 TABLE = {"use": "csv:csv"}
@@ -101,3 +103,14 @@ def test_quiet_leaves_the_bar_out_and_writes_the_table(write_config, cli, workdi
     values = tomllib.loads((workdir / "runs" / "tiny" / "config.toml").read_text())
     assert "hook" not in values
     assert (workdir / "runs" / "tiny" / "metrics.csv").exists()
+
+
+def test_hooks_that_only_show_are_left_out_by_what_they_declare(write_config, monkeypatch):
+    hooks = ["progress-bar", "core:console-table", "reward-clip", "testing:recorder", "no-such-hook", 3]
+    raw = read(write_config(hook=[{"use": use} for use in hooks]))
+    leave_out_shown(raw)
+    assert [hook["use"] for hook in raw.values["hook"]] == hooks[2:]
+    shown = [replace(one, shows=one.name == "recorder") for one in rlcore_plugin_testing.provide_components()]
+    monkeypatch.setattr(rlcore_plugin_testing, "provide_components", rlcore.hookimpl(lambda: shown))
+    leave_out_shown(raw)
+    assert [hook["use"] for hook in raw.values["hook"]] == ["reward-clip", "no-such-hook", 3]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from rlcore_plugin_testing.small_run import make_config
 
@@ -27,6 +29,16 @@ def test_the_capacity_of_a_replay_buffer_is_divided():
     replay = {"buffer": {"use": "replay", "capacity": 1000, "minibatch_size": 16}}
     own = divided(make_config(sections={**ENVS, **replay}), 2)
     assert own.one("buffer").config.capacity == 500
+
+
+def test_a_component_says_which_of_its_keys_are_divided():
+    config = make_config(sections=ENVS)
+    entry = config.one("buffer")
+    component = replace(entry.provided.component, of_whole_run=("epochs",))
+    config.sections["buffer"] = [replace(entry, provided=replace(entry.provided, component=component))]
+    whole, own = config.one("buffer").config, divided(config, 2).one("buffer").config
+    assert own.epochs == whole.epochs // 2
+    assert own.minibatch_size == whole.minibatch_size
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ from pathlib import Path
 import torch
 import torch.distributed
 from pydantic import BaseModel
+from rlcore_plugin_torch.tensor_files import Form, TensorFiles
 from torch import Tensor
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
-from rlcore.checkpoints import Form, TensorFiles
 from rlcore.errors import StorageError
 from rlcore.types import Checkpointer, Context
 from rlcore_plugin_dcp import metadata

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
+from rlcore_plugin_torch.tensor_files import Form, read_description, write_description
 from torch.distributed.checkpoint.metadata import (
     ChunkStorageMetadata,
     Metadata,
@@ -15,8 +16,6 @@ from torch.distributed.checkpoint.metadata import (
     TensorProperties,
     TensorStorageMetadata,
 )
-
-from rlcore.checkpoints import Form, read_description, write_description
 
 METADATA: Final = "metadata.json"
 DATA: Final = ".bin"

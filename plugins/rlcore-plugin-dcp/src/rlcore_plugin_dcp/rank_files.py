@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from rlcore_plugin_torch.tensor_files import TensorFiles, dense
 from torch import Tensor
 from torch.distributed.checkpoint.metadata import Metadata, MetadataIndex
 from torch.distributed.checkpoint.planner import LoadPlan, LoadPlanner, ReadItem, SavePlan, SavePlanner, WriteItem
 from torch.distributed.checkpoint.storage import StorageReader, StorageWriter, WriteResult
 from torch.futures import Future
 
-from rlcore.checkpoints import TensorFiles, dense
 from rlcore.state import bytes_of, pieces
 from rlcore_plugin_dcp import metadata as described
 from rlcore_plugin_dcp.metadata import Chunk

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import numpy as np
 import torch
+from rlcore_plugin_torch.tensor_files import Form, TensorFiles, dense, read_description, write_description
 from torch import Tensor
 
-from rlcore.checkpoints import Form, TensorFiles, dense, read_description, write_description
 from rlcore.errors import ConfigError, StorageError, describe, did_you_mean
 from rlcore.files import replacing
 from rlcore.state import bytes_of, flatten, unflatten

@@ -15,11 +15,11 @@ from typing import Any
 from gymnasium.envs.registration import EnvSpec
 
 import rlcore
-from rlcore.config import RawConfig, validate
+from rlcore.config import RawConfig, leave_out_shown, validate
 from rlcore.errors import ArgumentTypeError, ConfigError, describe
 from rlcore.process import stop_on_signal
 from rlcore.run import Asked, Config, Ending, StoppedAtStart, command_hooks, lacking_data, validated
-from rlcore.run_folder import CONFIG_FILE, WATCHING
+from rlcore.run_folder import CONFIG_FILE
 from rlcore_plugin_presets.config_text import as_raw, checked_name, filled, remedied, run_name, write_new
 from rlcore_plugin_presets.fitting import chosen, remedies
 from rlcore_plugin_presets.keys import Place, placed, split
@@ -107,8 +107,7 @@ class Training:
         name = self._name_to_resume(frames) if resume else self._name_to_begin()
         raw = self._raw(self.config_text(frames, name))
         if quiet:
-            left_out = {*WATCHING, *(watching.removeprefix("core:") for watching in WATCHING)}
-            raw.values["hook"] = [hook for hook in raw.values.get("hook", []) if hook.get("use") not in left_out]
+            leave_out_shown(raw)
         config = validated(raw)
         with _saying(quiet):
             self._run, stopped_by = _trained(config, resume, quiet, hooks)

@@ -13,10 +13,10 @@ import torch
 from pydantic import BaseModel
 from torch import Tensor
 
-from rlcore.checkpoints import Form, TensorFiles, dense, read_description, write_description
 from rlcore.errors import StorageError
 from rlcore.files import plain_file
 from rlcore.types import Checkpointer, Context
+from rlcore_plugin_torch.tensor_files import Form, TensorFiles, dense, read_description, write_description
 
 TENSORS: Final = "tensors.pt"
 INDEX: Final = "tensors.json"

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import torch
 from pydantic import BaseModel
+from rlcore_plugin_torch.tensor_files import Form, TensorFiles, dense, read_description, write_description
 from torch import Tensor
 from torchsnapshot.batcher import batch_write_requests
 from torchsnapshot.io_preparers.tensor import TensorIOPreparer
@@ -19,7 +20,6 @@ from torchsnapshot.serialization import BUFFER_PROTOCOL_SUPPORTED_DTYPES
 from torchsnapshot.snapshot import SNAPSHOT_METADATA_FNAME
 from torchsnapshot.version import __version__ as torchsnapshot_version
 
-from rlcore.checkpoints import Form, TensorFiles, dense, read_description, write_description
 from rlcore.errors import StorageError
 from rlcore.state import bytes_of
 from rlcore.types import Checkpointer, Context

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from rlcore.errors import StorageError
-from rlcore.files import plain_files_below, read_plain
+from rlcore.files import read_plain
 from rlcore_plugin_reports.run_files import RunFiles
 
 EMBEDDED_BYTES: Final = 32 * 2**20
@@ -35,7 +36,16 @@ def media(runs: Sequence[RunFiles]) -> list[dict[str, Any]]:
 
 
 def _latest(folder: Path) -> list[Path]:
-    files = [
-        file for name in ("videos", "images") for file in plain_files_below(folder / name) if file.suffix in _TYPES
-    ]
+    files = [file for name in ("videos", "images") for file in _files_below(folder / name) if file.suffix in _TYPES]
     return sorted(files, key=lambda file: (file.name, str(file)), reverse=True)[:_PER_RUN]
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Yield the files in a folder and in its folders, in no order; links are neither followed nor yielded."""
+    if folder.is_symlink():
+        return
+    for place, _, names in os.walk(folder):
+        for name in names:
+            path = Path(place, name)
+            if not path.is_symlink() and path.is_file():
+                yield path

@@ -18,9 +18,10 @@ import torch
 from torch import Tensor
 
 from rlcore.errors import StorageError
-from rlcore.files.plain_files import plain_file
-from rlcore.state.kinds import dtype_of
-from rlcore.state.memory import bytes_of, pieces
+from rlcore.files import plain_file
+from rlcore.state import bytes_of, dtype_of, pieces
+
+__all__ = ["Form", "TensorFiles", "dense", "read_description", "write_description"]
 
 # of a description, which is read whole into memory; a tensor takes about a hundred bytes
 MOST_BYTES: Final = 256 << 20
