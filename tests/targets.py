@@ -29,13 +29,9 @@ MORE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("rlcore.training.checks", "rlcore.config.problems"),
         (f"{FAULTS}/test_i_entries.py", f"{FAULTS}/test_i_all_at_once.py"),
     ),
-    (("rlcore.state.memory", "rlcore.checkpoints.tensor_files"), (f"{UNIT}/state/test_memory.py",)),
+    (("rlcore.state.memory", "rlcore_plugin_torch.tensor_files"), (f"{UNIT}/state/test_memory.py",)),
     (("rlcore.state.sources",), (f"{UNIT}/state/test_sources.py", f"{FAULTS}/test_c_sources.py")),
     (("rlcore.state.tree", "rlcore.state.kinds"), (f"{UNIT}/state/test_tree.py",)),
-    (
-        ("rlcore.envs.checks", "rlcore.envs.rollout"),
-        (f"{UNIT}/envs/test_checks.py", f"{UNIT}/envs/test_rollout.py"),
-    ),
     (
         ("rlcore.envs.step_checks", "rlcore.envs.space_watch", "rlcore.envs.action_check"),
         (f"{FAULTS}/test_f_wrong_steps.py",),

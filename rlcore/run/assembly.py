@@ -271,13 +271,12 @@ class Assembly:
             update_prefix: before the names of what an update returns; None to leave that out of the metrics.
         """
         context, register = self.context, self.register
+        several = bool(context.built.get("policies"))
         register("progress", context.progress)
         if storage.schedule is not None:
             register("checkpoints", storage.schedule)
         metrics = register("metrics", Metrics(Every(log_interval), writers, context.group))
-        evaluations = register(
-            "evaluations", Evaluations(context.run.folder, context.progress.clock, bool(context.built.get("policies")))
-        )
+        evaluations = register("evaluations", Evaluations(context.run.folder, context.progress.clock, several))
         register("generators", GlobalGenerators())
         return TrainerParts(
             run=context.run,

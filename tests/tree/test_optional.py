@@ -71,9 +71,9 @@ class GivesAll:
 
 
 def test_what_is_offered_is_what_can_be_had():
-    assert not offers(Raises(), foreign.Clonable)
-    assert offers(GivesAll(), foreign.Clonable)
-    assert offers(Raises, foreign.Clonable), "a class that has it"
+    assert not offers(Raises(), protocols.Clonable)
+    assert offers(GivesAll(), protocols.Clonable)
+    assert offers(Raises, protocols.Clonable), "a class that has it"
     module = torch.nn.Module()
     assert not offers(module, protocols.WithTransform)
     module.add_module("transform", torch.nn.Linear(1, 1))
@@ -91,16 +91,16 @@ class GoesWithout:
 
 def test_a_method_that_cannot_be_called_is_none():
     assert not offers(GoesWithout(), outputs.Stateful)
-    assert not offers(GoesWithout(), foreign.Clonable)
-    assert offers(GoesWithout(), foreign.WithSampler), "an attribute may be anything"
+    assert not offers(GoesWithout(), protocols.Clonable)
+    assert offers(GoesWithout(), protocols.WithSampler), "an attribute may be anything"
     assert offers(mock.Mock(), outputs.Stateful)
     assert offers(mock.Mock(spec=["state_dict", "load_state_dict"]), outputs.Stateful)
     assert not offers(mock.Mock(spec=["state_dict"]), outputs.Stateful)
 
 
 def test_the_members_of_a_protocol_are_its_names_and_those_that_it_inherits():
-    assert members(foreign.WithSampler) == ("sampler",)
-    assert members(foreign.FillsBufferInBackground) == ("getattr_rb", "start")
+    assert members(protocols.WithSampler) == ("sampler",)
+    assert members(protocols.FillsBufferInBackground) == ("getattr_rb", "start")
     assert members(protocols.WithTrainingMode) == ("eval", "train", "training")
     assert members(protocols.Prefetching) == ("_prefetch",), "an attribute that another library has for itself"
 
