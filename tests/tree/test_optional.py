@@ -100,7 +100,7 @@ def test_a_method_that_cannot_be_called_is_none():
 
 def test_the_members_of_a_protocol_are_its_names_and_those_that_it_inherits():
     assert members(protocols.WithSampler) == ("sampler",)
-    assert members(protocols.FillsBufferInBackground) == ("getattr_rb", "start")
+    assert members(foreign.FillsBufferInBackground) == ("getattr_rb", "start")
     assert members(protocols.WithTrainingMode) == ("eval", "train", "training")
     assert members(protocols.Prefetching) == ("_prefetch",), "an attribute that another library has for itself"
 
