@@ -50,12 +50,16 @@ class Section:
 
     def dump(self) -> dict[str, Any]:
         """Return the section as it can be written into a resolved config."""
-        use = f"{self.provided.owner.plugin}:{self.provided.component.name}"
         common: dict[str, Any] = {"required": True} if self.required else {}
         common |= {} if self.leaf is None else {"leaf": self.leaf}
         common |= {AGENTS: list(self.agents)} if self.agents else {}
         common |= {POLICY: self.policy} if self.policy and COMPONENT_SECTIONS[self.provided.component.kind][1] else {}
-        return {"use": use, "name": self.name, **common, **self.config.model_dump(mode="json", exclude_none=True)}
+        return {
+            "use": self.provided.use,
+            "name": self.name,
+            **common,
+            **self.config.model_dump(mode="json", exclude_none=True),
+        }
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,7 @@ PUBLISHED: Final = {
     "dqn": Published({"loss": ("c51", "dqn", "qr-dqn", "r2d2"), "model": ("q-network", "recurrent-q-network")}),
     "envpool": Published({"env": ("envpool",)}),
     "gymnasium": Published({"env": ("gymnasium",), "transform": ("observation-norm",)}),
+    "health": Published({"hook": ("health",)}, of_core=True),
     "learners": Published(
         {},
         {

@@ -56,6 +56,5 @@ def provide_components() -> list[Component]:
         Component(
             "hook", "console-table", f"{_HOOKS}.console_table:ConsoleTable", summary="a table of metrics", shows=True
         ),
-        Component("hook", "health", f"{_HOOKS}.health:Health", summary="says in words what goes wrong in a run"),
         Component("hook", "reward-clip", f"{_HOOKS}.reward_clip:RewardClip", summary="clips rewards of a batch"),
     ]

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rlcore.run_folder.status import Status as Status
     from rlcore.run_folder.status import reached_by as reached_by
     from rlcore.run_folder.status import read_status as read_status
-    from rlcore.run_folder.warnings_file import read_warnings as read_warnings
 
 __all__, __getattr__, __dir__ = lazy(
     __name__,
@@ -27,7 +26,6 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.run_folder.folder": "CHECKPOINTS CONFIG_FILE read_config",
         "rlcore.run_folder.ended": "last_words",
         "rlcore.run_folder.status": "reached_by read_status RunState Status",
-        "rlcore.run_folder.warnings_file": "read_warnings",
         "rlcore.config.changes": "WATCHING leaves",
         "rlcore.run_folder.run_id": "ID_FILE read_id",
     },

@@ -60,7 +60,6 @@ SUITES = {
     "Cosine": (SchedulerContract, {"use": "cosine"}),
     "ProgressBar": (HookContract, {"use": "progress-bar", "transient": ("_bar", "_shown_at")}),
     "ConsoleTable": (HookContract, {"use": "console-table", "transient": ("_shown_at",)}),
-    "Health": (HookContract, {"use": "health", "transient": ("_looked_at",)}),
     "RewardClip": (HookContract, {"use": "reward-clip", "config": {"limit": 0.5}}),
 }
 for _name, (_contract, _attributes) in SUITES.items():

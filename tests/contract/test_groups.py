@@ -94,8 +94,8 @@ class LooseMemory(Memory):
         pass
 
     def _come(self):
-        self._words[2] = self.generation
-        self._words[0] = 0
+        self._head[2] = self.generation
+        self._head[0] = 0
         super()._come()
 
 

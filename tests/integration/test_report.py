@@ -11,11 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tomli_w
+from rlcore_plugin_health.warnings_file import read_warnings
 from rlcore_plugin_reports.html import media
 from rlcore_plugin_reports.html import page as report
 from rlcore_plugin_testing import make_run
-
-from rlcore.run_folder.warnings_file import read_warnings
 
 
 class Page(HTMLParser):

@@ -228,7 +228,13 @@ def test_what_is_installed_but_not_named_comes_with_the_name_that_finds_it(write
     assert "[estimator]" not in problem(write_config(loss=None, env=None, estimator={"use": "ppo:gae"}))
 
 
-OF_CORE = [name for one in PUBLISHED.values() if one.of_core for names in one.components.values() for name in names]
+OF_CORE = [
+    (plugin, name)
+    for plugin, one in PUBLISHED.items()
+    if one.of_core
+    for names in one.components.values()
+    for name in names
+]
 
 
 @pytest.mark.parametrize("use", ["log-scalar", "core:log-scalar", "torchrl:log-scalar"])
@@ -239,12 +245,12 @@ def test_a_component_that_is_named_as_the_core_s_is_found_and_written_so(use, wr
     assert (hook.dump()["use"], hook.name) == ("core:log-scalar", "log-scalar")
 
 
-@pytest.mark.parametrize("name", OF_CORE)
-@pytest.mark.parametrize("plugin", ["", "core:"])
-def test_a_component_that_is_named_as_the_core_s_says_what_to_install(plugin, name, write_config, monkeypatch):
-    monkeypatch.setattr(host, "installed", lambda: [one for one in installed() if one.name != "torchrl"])
-    path = write_config(hook=[{"use": f"{plugin}{name}"}])
-    assert f"'{name}' is provided by rlcore-plugin-torchrl, which is not installed: pip install" in problem(path)
+@pytest.mark.parametrize(("plugin", "name"), OF_CORE)
+@pytest.mark.parametrize("core", ["", "core:"])
+def test_a_component_that_is_named_as_the_core_s_says_what_to_install(core, plugin, name, write_config, monkeypatch):
+    monkeypatch.setattr(host, "installed", lambda: [one for one in installed() if one.name != plugin])
+    path = write_config(hook=[{"use": f"{core}{name}"}])
+    assert f"'{name}' is provided by rlcore-plugin-{plugin}, which is not installed: pip install" in problem(path)
 
 
 def test_a_name_that_nobody_knows_comes_with_the_nearest_one(site):

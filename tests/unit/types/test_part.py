@@ -47,7 +47,9 @@ class Without(Full):
     inexact = 3
 
 
-@pytest.mark.parametrize("loss", [Bare(), Derived(), Bare, Derived], ids=str)
+@pytest.mark.parametrize(
+    "loss", [Bare(), Derived(), Bare, Derived], ids=["bare object", "derived object", "bare class", "derived class"]
+)
 def test_what_a_part_lacks_is_the_default_of_its_kind(loss):
     read = with_defaults(loss, Loss)
     assert (read.requires, read.loss_names, read.sides, read.reads) == (("actor",), (), (), None)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rlcore_plugin_health.warnings_file import read_warnings
+
 from rlcore.checkpoints import scan
-from rlcore.run_folder import read_warnings
 from rlcore.types import unit_of
 from rlcore_plugin_reports.run_files import RunFiles
 from rlcore_plugin_reports.tables import differences

@@ -1,8 +1,7 @@
 """`health.json` holds what a run was warned of, and a broken one is as good as none."""
 
 import pytest
-
-from rlcore.run_folder.warnings_file import HEALTH_FILE, read_warnings, write_warnings
+from rlcore_plugin_health.warnings_file import HEALTH_FILE, read_warnings, write_warnings
 
 WARNED = {"frames": 10, "check": "kl", "message": "far äway"}
 

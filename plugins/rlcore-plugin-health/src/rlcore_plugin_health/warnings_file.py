@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Final, TypedDict
 
 from rlcore.errors import StorageError
-from rlcore.files.plain_files import read_plain
-from rlcore.files.replacement import replace
-from rlcore.run_folder.folder import MOST_BYTES
+from rlcore.files import read_plain, replace
 
 HEALTH_FILE: Final = "health.json"
+# what is larger was not written here
+MOST_BYTES: Final = 1 << 20
 
 
 class Warned(TypedDict):

@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rlcore_plugin_health import health
+from rlcore_plugin_health.checks import CHECKS, Figures, Memory
+from rlcore_plugin_health.health import Check
+from rlcore_plugin_health.warnings_file import read_warnings, write_warnings
 
 import rlcore
-from rlcore.core_hooks import health
-from rlcore.core_hooks.health import Check
-from rlcore.core_hooks.health_checks import CHECKS, Figures, Memory
-from rlcore.run_folder.warnings_file import read_warnings, write_warnings
 
 WELL = Figures(
     row={"train/q_value": 50.0, "train/entropy": 0.5, "train/kl_approx": 0.02, "train/grad_norm": 1.0},
@@ -204,7 +204,7 @@ EXAMPLES = {
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_nothing_is_said_of_the_examples(example, seed, caplog):
-    path = Path(__file__).parents[2] / "examples" / f"{example}.toml"
+    path = Path(__file__).parents[3] / "examples" / f"{example}.toml"
     config = rlcore.load_config(path, [*EXAMPLES[example], f"run.seed={seed}", "hook.0.use=health"])
     rlcore.build(config, write=False).trainer.train()
     assert not [record.message for record in caplog.records if record.message.startswith("health")]

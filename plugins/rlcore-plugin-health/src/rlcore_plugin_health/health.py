@@ -11,18 +11,16 @@ import numpy as np
 import torch
 from pydantic import BaseModel, Field
 
-from rlcore.core_hooks.health_checks import CHECKS, Figures, Memory, state_of
-from rlcore.hooks.specs import hookimpl
-from rlcore.run_folder.warnings_file import Warned, write_warnings
-from rlcore.types.context import Context
-from rlcore.types.progress import ENDLESS, Progress
+from rlcore import hookimpl
+from rlcore.types import ENDLESS, Context, Progress
+from rlcore_plugin_health.checks import CHECKS, Figures, Memory, state_of
+from rlcore_plugin_health.warnings_file import Warned, write_warnings
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
     from torch import Tensor
 
-    from rlcore.types import EvaluationResult
-    from rlcore.types.trainer import Trainer
+    from rlcore.types import EvaluationResult, Trainer
 
 log = logging.getLogger(__name__)
 
