@@ -48,10 +48,6 @@ class Without(Full):
 
 
 @pytest.mark.parametrize(
-    "loss",
-    [Bare(), Derived(), Bare, Derived],
-    ids=["bare object", "derived object", "bare class", "derived class"],
-)
     "loss", [Bare(), Derived(), Bare, Derived], ids=["bare object", "derived object", "bare class", "derived class"]
 )
 def test_what_a_part_lacks_is_the_default_of_its_kind(loss):
