@@ -20,6 +20,7 @@ from pathlib import Path
 
 import torch
 from rlcore_plugin_dcp.checkpointer import DcpCheckpointer
+from rlcore_plugin_reports.commands import ckpt  # noqa: F401  (imported before the guard)
 from rlcore_plugin_testing.faults.bits import forge
 from rlcore_plugin_testing.faults.guard import bounds, guard, outcome
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
@@ -28,7 +29,6 @@ from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 from rlcore.checkpoints.manifest import scan
 from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
-from rlcore.cli import ckpt  # noqa: F401  (imported before the guard)
 from rlcore.cli import command_line as cli
 from rlcore.errors import RlcoreError, StorageError
 from rlcore.state.snapshot import Snapshot
