@@ -3,9 +3,9 @@
 from tests.tree.measure import code_lines, files, protocols
 
 # code lines, without blanks, comments and docstrings; lower it with what goes
-CORE = 21_060
+CORE = 18_420
 # most of them say what objects of other libraries have; a part has one class for its kind
-PROTOCOLS = 52
+PROTOCOLS = 32
 
 
 def test_the_core_has_no_more_code():

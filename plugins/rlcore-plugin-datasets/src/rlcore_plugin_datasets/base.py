@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final
 
 import torch
 from pydantic import Field
@@ -13,16 +13,10 @@ from torch import Tensor
 
 from rlcore.buffers import Minibatch
 from rlcore.errors import ConfigError
-from rlcore.types import Context, EnvSpec, offers
+from rlcore.types import Collector, Context, EnvSpec, with_defaults
 from rlcore_plugin_datasets.dataset import Dataset
 from rlcore_plugin_datasets.rows import DataConfig, DataRows
 from rlcore_plugin_datasets.transitions import HowJoined
-
-
-class _Sized(Protocol):
-    """A collector that says how many steps a batch has."""
-
-    batch_steps: int
 
 
 class OfflineConfig(DataConfig):
@@ -135,8 +129,7 @@ class OfflineBuffer(ABC):
 
 
 def _check_collector(context: Context) -> None:
-    collector = context.built.get("collector")
-    if offers(collector, _Sized) and collector.batch_steps:
+    if with_defaults(context.built.get("collector"), Collector).batch_steps:
         raise ConfigError(
             f"[buffer] {context.name} trains on its file alone, so that what is collected would be lost; leave the "
             "section [collector] out, and give [run] total_updates in the place of total_frames"

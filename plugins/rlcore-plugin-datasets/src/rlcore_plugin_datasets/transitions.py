@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rlcore.envs import observation_dtype
 from rlcore.errors import ConfigError
-from rlcore.types import Context, Key, Part, Transform, defines, offers
+from rlcore.types import Context, Key, Part, Transform, defines
 from rlcore_plugin_datasets.dataset import Dataset
 from rlcore_plugin_datasets.episode import Episode, problems
 
@@ -37,14 +37,6 @@ RETURN_TO_GO: Final[Key] = "return_to_go"
 
 # rows that are taken together from a file, at least
 _PART: Final = 16_384
-
-
-class _ActionChanger(Protocol):
-    """A transform that changes actions too."""
-
-    def action(self, action: Array) -> Array:
-        """Return what the env takes."""
-        ...
 
 
 class HowJoined(NamedTuple):
@@ -259,7 +251,7 @@ def _seen(observations: Array, following: Array, context: Context) -> tuple[Arra
 
 def _check_transform(transform: Transform) -> None:
     name = type(transform).__name__
-    if offers(transform, _ActionChanger):
+    if defines(transform, Transform.action):
         raise ConfigError(f"[transform] {name} changes actions, and those of the data are the env's own; leave it out")
     if defines(transform, Part.forget_episodes):
         raise ConfigError(f"[transform] {name} remembers episodes, and a dataset hands out steps one by one")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -13,7 +13,7 @@ from torch import Tensor
 from rlcore.buffers import Minibatch
 from rlcore.errors import ConfigError, RlcoreError, StorageError
 from rlcore.state import check_array
-from rlcore.types import MASK, Context, Key, offers
+from rlcore.types import MASK, Collector, Context, Key, with_defaults
 from rlcore_plugin_replay.base import INDEX, ReplayConfig, SamplingBuffer
 from rlcore_plugin_replay.episodes import Episodes, check_room
 from rlcore_plugin_replay.layout import RowLayout
@@ -29,12 +29,6 @@ if TYPE_CHECKING:
     from tensordict import TensorDict
 
     from rlcore.types import CollectedBatch
-
-
-class _Batches(Protocol):
-    """A collector whose batches have a known size."""
-
-    batch_steps: int
 
 
 class SequenceReplayBuffer(SamplingBuffer):
@@ -221,8 +215,9 @@ class SequenceReplayBuffer(SamplingBuffer):
             ConfigError: it is.
         """
         spec, collector = self._context.built.get("env_spec"), self._context.built.get("collector")
-        if spec is not None and offers(collector, _Batches):
-            steps = collector.batch_steps // spec.num_envs
+        batch_steps = with_defaults(collector, Collector).batch_steps
+        if spec is not None and batch_steps is not None:
+            steps = batch_steps // spec.num_envs
             check_room(self._config.capacity, spec.num_envs, steps, self._config.cut, ConfigError)
 
     def _check(self, state: Mapping[str, Any]) -> None:
