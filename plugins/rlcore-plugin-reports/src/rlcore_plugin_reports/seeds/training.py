@@ -94,7 +94,7 @@ def _changes(seed: Seed) -> list[str]:
 
 
 def arguments_of(options: argparse.Namespace, seed: Seed) -> list[str]:
-    """Return the arguments of `rlcore` that train one of the seeds: the flags of this command that are not about all seeds."""
+    """Return the arguments of `rlcore` that train one of the seeds: the flags that are not about all of them."""
     values = {name: value for name, value in vars(options).items() if name not in _OF_THIS_COMMAND}
     values["set"] = [*options.set, *_changes(seed)]
     if options.max_time is not None:
