@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from rlcore.errors import ConfigError, EnvError
-from rlcore.types import defines
+from rlcore.types import Env, defines
 
 if TYPE_CHECKING:
-    from rlcore.types import Array, Env
+    from rlcore.types import Array
 
 log = logging.getLogger(__name__)
 
