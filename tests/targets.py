@@ -92,7 +92,10 @@ MORE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("tests/contract/test_tools.py", "tests/contract/test_suites_catch.py"),
     ),
     (("rlcore_plugin_testing.prove",), (f"{INTEGRATION}/test_prove.py",)),
-    (("rlcore_plugin_testing.new_plugin",), ("plugins/rlcore-plugin-testing/tests/test_new_plugin.py",)),
+    (
+        ("rlcore_plugin_testing.new_plugin", "rlcore_plugin_testing.repository_plugin"),
+        ("plugins/rlcore-plugin-testing/tests/test_new_plugin.py", "tests/tree/test_new_plugin_of_rlcore.py"),
+    ),
     (("rlcore.cli",), (f"{INTEGRATION}/test_commands.py", f"{INTEGRATION}/test_listing.py")),
 )
 

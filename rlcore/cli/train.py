@@ -89,6 +89,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="print errors alone: no progress, no warnings, no summary")
 
 
+def train_flags() -> list[argparse.Action]:
+    """Return the flags of the command, for whoever types it for a process of its own."""
+    parser = argparse.ArgumentParser(add_help=False)
+    add_arguments(parser)
+    return [action for action in parser._actions if action.option_strings]
+
+
 def run(options: argparse.Namespace) -> int:
     """Train; return the exit code."""
     if options.seeds is not None:

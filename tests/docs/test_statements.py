@@ -47,6 +47,7 @@ def words(name):
 def commands(one, before=""):
     """Return the names and options of a parser and of those below it."""
     found = set()
+    one.complete()
     for action in one._actions:
         found |= set(action.option_strings)
         for name, below in (action.choices or {}).items() if hasattr(action.choices, "items") else ():

@@ -33,6 +33,13 @@ def pyproject(folder):
     return tomllib.loads((folder / "pyproject.toml").read_text())
 
 
+def row_of(folder):
+    """Return what the catalogue says of the plugin in a folder."""
+    row = PUBLISHED.get(folder.name.removeprefix(PREFIX))
+    assert row is not None, f"{folder.name} has no line in rlcore/plugins/catalogue.py"
+    return row
+
+
 def tracked():
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
     if listing.returncode:
@@ -118,7 +125,7 @@ def test_the_contract_suites_of_a_plugin_are_in_one_file_and_come_first(folder):
     place = folder / "tests" / "test_contracts.py"
     (_, first, _), *others = named_in(place)
     assert first == "TestPlugin"
-    lends_alone = not PUBLISHED[folder.name.removeprefix(PREFIX)].components
+    lends_alone = not row_of(folder).components
     assert lends_alone or others[0][2], "no suite of a component"
     last = max((line for line, _, is_suite in others if is_suite), default=0)
     assert not [name for line, name, _ in others if name.startswith("test_") and line < last]
@@ -138,9 +145,10 @@ def test_every_plugin_says_who_it_is(folder):
     assert f"rlcore>={major}.{minor},<{above}" in project["dependencies"]
     assert project["requires-python"] == pyproject(ROOT)["project"]["requires-python"]
     for key in ("license", "license-files", "urls"):
-        assert project[key] == pyproject(ROOT)["project"][key]
-    assert set(project["classifiers"]) >= set(pyproject(ROOT)["project"]["classifiers"])
-    assert project["description"]
+        assert project.get(key) == pyproject(ROOT)["project"][key], f"{key} in the pyproject.toml of {folder.name}"
+    lacking = {*pyproject(ROOT)["project"]["classifiers"]} - {*project.get("classifiers", ())}
+    assert not lacking, f"classifiers in the pyproject.toml of {folder.name}"
+    assert project.get("description"), f"description in the pyproject.toml of {folder.name}"
 
 
 EXTRAS = pyproject(ROOT)["project"]["optional-dependencies"]

@@ -195,7 +195,7 @@ def test_a_class_does_not_take_a_name_that_its_module_imports(cli):
 def test_templates_are_those_of_the_kinds():
     assert set(NEW_KINDS) == set(KINDS)
     assert set(NEW_KINDS) == {path.name for path in TEMPLATES.iterdir() if path.is_dir()}
-    named = {path for path in FILES.values() if "$" not in path}
+    named = {path.removeprefix("plugin/") for path in FILES.values() if "$" not in path}
     assert {path.name for path in TEMPLATES.iterdir() if path.is_file()} == named
     own = {"component.py.in", "test_contracts.py.in", "section.toml.in", "about.md.in"}
     assert all({path.name for path in (TEMPLATES / kind).iterdir()} == own for kind in NEW_KINDS)

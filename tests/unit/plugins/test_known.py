@@ -27,17 +27,36 @@ PLUGINS = Path(__file__).parents[3] / "plugins"
 COMPONENTS = [(kind, name) for one in PUBLISHED.values() for kind, names in one.components.items() for name in names]
 
 
+def module_of(plugin):
+    """Import the package of a plugin, or say how to install it."""
+    name = f"rlcore_plugin_{plugin}".replace("-", "_")
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        install = f".venv/bin/python -m pip install --no-deps --no-build-isolation -e plugins/{PREFIX}{plugin}"
+        pytest.fail(f"{PREFIX}{plugin} is not installed here: {install}", pytrace=False)
+
+
 def test_every_plugin_has_its_row():
-    assert {PREFIX + name for name in PUBLISHED} == {folder.name for folder in PLUGINS.iterdir()}
+    folders, rows = {folder.name for folder in PLUGINS.iterdir()}, {PREFIX + name for name in PUBLISHED}
+    assert not [f"{name} has no line in rlcore/plugins/catalogue.py" for name in sorted(folders - rows)]
+    assert not [f"{name} of rlcore/plugins/catalogue.py has no folder in plugins/" for name in sorted(rows - folders)]
 
 
 @pytest.mark.parametrize("plugin", PUBLISHED)
 def test_a_plugin_provides_what_its_row_says(plugin):
     provided = defaultdict(list)
-    for component in importlib.import_module(f"rlcore_plugin_{plugin}").provide_components():
+    for component in module_of(plugin).provide_components():
         provided[component.kind].append(component.name)
     assert {kind: tuple(sorted(names)) for kind, names in provided.items()} == PUBLISHED[plugin].components
     assert set(PUBLISHED[plugin].components) <= set(KINDS)
+
+
+def test_a_plugin_that_is_not_installed_is_named_with_its_command():
+    with pytest.raises(pytest.fail.Exception, match=r"rlcore-plugin-no-such is not installed here: .* -e "):
+        module_of("no-such")
 
 
 def test_no_two_plugins_publish_one_name():

@@ -16,6 +16,7 @@ from rlcore.errors import ConfigError
 from rlcore.plugins.discovery import installed
 from rlcore.plugins.host import PluginHost
 from rlcore.version import __version__
+from rlcore_plugin_testing import repository_plugin
 
 # kind to what its template makes, in one line
 SUMMARIES: Final = {
@@ -39,15 +40,15 @@ SUMMARIES: Final = {
 NEEDS: Final = {"launcher": ("rlcore-plugin-ddp",)}
 # the files of a package, and the template of each; `$kind/` templates differ from kind to kind
 FILES: Final = {
-    "pyproject.toml": "pyproject.toml.in",
-    "README.md": "README.md.in",
-    ".gitignore": "gitignore.in",
-    ".github/workflows/test.yml": "test.yml.in",
-    ".github/workflows/publish.yml": "publish.yml.in",
-    "example.toml": "example.toml.in",
-    "src/$package/__init__.py": "init.py.in",
-    "src/$package/$kind.py": "$kind/component.py.in",
-    "tests/test_contracts.py": "$kind/test_contracts.py.in",
+    "pyproject.toml": "plugin/pyproject.toml.in",
+    "README.md": "plugin/README.md.in",
+    ".gitignore": "plugin/gitignore.in",
+    ".github/workflows/test.yml": "plugin/test.yml.in",
+    ".github/workflows/publish.yml": "plugin/publish.yml.in",
+    "example.toml": "plugin/example.toml.in",
+    "src/$package/__init__.py": "plugin/init.py.in",
+    "src/$package/$kind.py": "plugin/$kind/component.py.in",
+    "tests/test_contracts.py": "plugin/$kind/test_contracts.py.in",
 }
 PREFIX: Final = "rlcore-plugin-"
 LONGEST: Final = 40
@@ -62,22 +63,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="lower case letters, digits and hyphens; what a config will say")
     parser.add_argument("--kind", choices=tuple(SUMMARIES), required=True, help="what it provides")
     parser.add_argument("--folder", metavar="DIR", help="the folder to make; default: rlcore-plugin-NAME")
+    parser.add_argument(
+        "--of-rlcore",
+        action="store_true",
+        help="in the root of a checkout of rlcore: make plugins/rlcore-plugin-NAME, as its tests ask for",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Make the package and say what to type next."""
     check_name(options.name)
+    if options.of_rlcore and options.folder:
+        raise ConfigError("--of-rlcore says which folder is made: plugins/rlcore-plugin-NAME; leave --folder out")
     folder = Path(options.folder or f"{PREFIX}{options.name}")
-    files = package(options.name, options.kind)
+    if options.of_rlcore:
+        root = Path()
+        repository_plugin.check_root(root)
+        folder, files = root / "plugins" / folder, package(options.name, options.kind, root)
+    else:
+        files = package(options.name, options.kind)
     write(folder, files)
     code = next(path for path in files if path.endswith(f"/{options.kind}.py"))
-    place = shlex.quote(str(folder))
     print(f"made {folder}: {_a(options.kind)} that works, in {code}")
     print("next:")
-    print(f'  pip install -e {place} "rlcore[standard,test]"')
-    print(f"  pytest {place}")
-    print(f"  rlcore train {shlex.quote(str(folder / 'example.toml'))}")
+    for step in _steps_here(options.name, options.kind, folder) if options.of_rlcore else _steps(folder):
+        print(f"  {step}")
     return 0
+
+
+def _steps(folder: Path) -> list[str]:
+    """Return what to type after a package was made."""
+    place = shlex.quote(str(folder))
+    return [
+        f'pip install -e {place} "rlcore[standard,test]"',
+        f"pytest {place}",
+        f"rlcore train {shlex.quote(str(folder / 'example.toml'))}",
+    ]
+
+
+def _steps_here(name: str, kind: str, folder: Path) -> list[str]:
+    """Return what to do after a plugin of the repository was made."""
+    return [
+        f'add to PUBLISHED in rlcore/plugins/catalogue.py, in order: "{name}": Published({{"{kind}": ("{name}",)}}),',
+        f".venv/bin/python -m pip install --no-deps --no-build-isolation -e {folder}",
+        f".venv/bin/python -m pytest {folder} {' '.join(repository_plugin.TESTS)}",
+        f".venv/bin/rlcore train {folder}/tests/example.toml",
+    ]
 
 
 def check_name(name: str) -> None:
@@ -110,9 +141,15 @@ def check_name(name: str) -> None:
         )
 
 
-def package(name: str, kind: str) -> dict[str, str]:
-    """Return path to text of every file of a new package."""
-    templates = resources.files("rlcore_plugin_testing") / "templates" / "plugin"
+def package(name: str, kind: str, root: Path | None = None) -> dict[str, str]:
+    """Return path to text of every file of a new package.
+
+    Args:
+        name: of the plugin and of its component.
+        kind: of the component.
+        root: of the checkout of rlcore in which it is made; None for a package of its own.
+    """
+    templates = resources.files("rlcore_plugin_testing") / "templates"
     major, minor, _ = __version__.split(".", 2)
     summary, needs = SUMMARIES[kind], ("rlcore", *NEEDS.get(kind, ()))
     values = {
@@ -120,22 +157,30 @@ def package(name: str, kind: str) -> dict[str, str]:
         "kind": kind,
         "distribution": f"{PREFIX}{name}",
         "package": _module(name),
-        "class_name": _class_name(name, kind, _read(templates, f"{kind}/component.py.in")),
+        "class_name": _class_name(name, kind, _read(templates, f"plugin/{kind}/component.py.in")),
         "summary": summary,
         "description": f"{_a(kind).capitalize()} for rlcore: {summary}",
         "requires": ", ".join(f'"{needed}>={major}.{minor},<{int(major) + 1}"' for needed in needs),
+        "example": 'Path(__file__).parents[1] / "example.toml"',
     }
+    if root is not None:
+        values |= {**repository_plugin.values_of(root), "example": 'Path(__file__).with_name("example.toml")'}
     for part in ("section.toml", "about.md"):
-        text = Template(_read(templates, f"{kind}/{part}.in")).substitute(values)
+        text = Template(_read(templates, f"plugin/{kind}/{part}.in")).substitute(values)
         values[part.partition(".")[0]] = text.strip()
     files = {
         Template(path).substitute(values): Template(_read(templates, Template(source).substitute(values))).substitute(
             values
         )
-        for path, source in FILES.items()
+        for path, source in (FILES if root is None else repository_plugin.FILES).items()
     }
-    files["example.toml"] = _with_section(files["example.toml"], values["section"])
-    return {**files, f"src/{values['package']}/py.typed": ""}
+    for path in (path for path in files if path.endswith("example.toml")):
+        files[path] = _with_section(files[path], values["section"])
+    files[f"src/{values['package']}/py.typed"] = ""
+    if root is None:
+        return files
+    sources = {path: repository_plugin.imports_sorted(text) for path, text in files.items() if path.endswith(".py")}
+    return {**files, **sources, "LICENSE": (root / "LICENSE").read_text(encoding="utf-8")}
 
 
 def write(folder: Path, files: dict[str, str]) -> None:

@@ -7,12 +7,13 @@ import logging
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import rlcore
+from rlcore.cli import train_flags
 from rlcore.errors import ConfigError, RlcoreError
 from rlcore.process import age, usable_cores
 from rlcore.run import Config, checked_config
@@ -29,6 +30,10 @@ log = logging.getLogger(__name__)
 _LEFT_BEHIND_SECONDS: Final = 3.0
 # of libraries that would else take every core in every process
 _THREADS: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+# flags that are about all seeds, that say which config it is, and that a run which begins refuses
+_OF_THIS_COMMAND: Final = ("seeds", "jobs", "dry_run")
+_OF_THE_CONFIG: Final = ("set", "enable", "disable")
+_OF_A_RESUME: Final = ("resume", "drop", "fresh", "accept_changes")
 
 
 def train_seeds(options: argparse.Namespace) -> int:
@@ -89,19 +94,29 @@ def _changes(seed: Seed) -> list[str]:
 
 
 def arguments_of(options: argparse.Namespace, seed: Seed) -> list[str]:
-    """Return the arguments of `rlcore` that train one of the seeds."""
-    pairs = [("--set", change) for change in (*options.set, *_changes(seed))]
-    for flag in ("enable", "disable", "drop", "fresh"):
-        pairs += [(f"--{flag}", name) for name in vars(options)[flag] if seed.goes_on or flag in ("enable", "disable")]
-    arguments = [part for pair in pairs for part in pair] + ["--grace", str(options.grace)]
+    """Return the arguments of `rlcore` that train one of the seeds: the flags that are not about all of them."""
+    values = {name: value for name, value in vars(options).items() if name not in _OF_THIS_COMMAND}
+    values["set"] = [*options.set, *_changes(seed)]
     if options.max_time is not None:
-        arguments += ["--max-time", f"{max(1, seconds_left(options))}s"]
-    if options.until is not None:
-        arguments += ["--until", str(options.until)]
-    arguments += [f"--{flag}" for flag in ("quiet", "trust") if vars(options)[flag]]
-    if seed.goes_on:
-        arguments += ["--resume", *(["--accept-changes"] if options.accept_changes else [])]
-    return ["train", str(options.config), *arguments]
+        values["max_time"] = f"{max(1, seconds_left(options))}s"
+    if not seed.goes_on:
+        values = {name: value for name, value in values.items() if name not in _OF_A_RESUME}
+    return ["train", str(options.config), *_written(values)]
+
+
+def _written(values: Mapping[str, Any]) -> list[str]:
+    """Return values of flags of `rlcore train` as they are typed; those that are as when nothing is typed are not."""
+    words: list[str] = []
+    for action in train_flags():
+        value = values.get(action.dest, action.default)
+        if value == action.default:
+            continue
+        flag = action.option_strings[-1]
+        if action.nargs == 0 or (action.nargs == "?" and value == action.const):
+            words.append(flag)
+        else:
+            words += [part for one in (value if isinstance(value, list) else [value]) for part in (flag, str(one))]
+    return words
 
 
 def _environment(jobs: int, threads: int) -> dict[str, str]:
@@ -167,12 +182,8 @@ def _said(options: argparse.Namespace, children: Sequence[Child], received: Sequ
 
 def _continued(options: argparse.Namespace) -> str:
     """Return the command that goes on."""
-    words = ["rlcore", "train", str(options.config), "--seeds", options.seeds]
-    words += ["--jobs", str(options.jobs)] if options.jobs else []
-    words += [
-        part for flag in ("set", "enable", "disable") for name in vars(options)[flag] for part in (f"--{flag}", name)
-    ]
-    return shlex.join([*words, "--resume"])
+    seeds, config = ({name: vars(options)[name] for name in names} for names in (("seeds", "jobs"), _OF_THE_CONFIG))
+    return shlex.join(["rlcore", "train", str(options.config), *_written(seeds), *_written(config), "--resume"])
 
 
 def _compared(children: Sequence[Child]) -> None:
