@@ -20,7 +20,6 @@ from pathlib import Path
 
 import torch
 from rlcore_plugin_dcp.checkpointer import DcpCheckpointer
-from rlcore_plugin_reports.commands import ckpt  # noqa: F401  (imported before the guard)
 from rlcore_plugin_testing.faults.bits import forge
 from rlcore_plugin_testing.faults.guard import bounds, guard, outcome
 from rlcore_plugin_torch.checkpointer import TorchCheckpointer
@@ -35,6 +34,7 @@ from rlcore.state.snapshot import Snapshot
 from rlcore.types.progress import Progress
 
 SECONDS, MEMORY = 10, 1 << 30
+cli.parser(["ckpt"]).parse_args(["ckpt", "list", "."])  # before the guard: it imports the command, and what finds it
 BACKENDS = {"torch": TorchCheckpointer, "torchsnapshot": TorchsnapshotCheckpointer, "dcp": DcpCheckpointer}
 
 
