@@ -15,7 +15,7 @@ class Launcher(Protocol):
 
     Called in `rlcore/cli/train.py`:
 
-        return _launcher(wanted).train(wanted)
+        return launcher_of(wanted).train(wanted)
 
     Called in `plugins/rlcore-plugin-ddp/src/rlcore_plugin_ddp/ranks/template.py`:
 
