@@ -46,12 +46,12 @@ nitpick_ignore_regex = [
     ),
     # what annotations name that is imported for type checkers only
     ("py:class", "Array|BaseModel|BoolArray|InteractionType|Path|PluginManager|ReplayBuffer|Tensor|TensorDict|_F"),
-    ("py:class", "Assembly|Bins|IntervalUnit|Key|PolicyLike|QLearningLoss|QNetworkModel|ScriptTrainer|State"),
+    ("py:class", "Assembly|Bins|IntervalUnit|Key|ModuleWithMemory|PolicyLike|QLearningLoss|QNetworkModel|ScriptTrainer|State"),
     ("py:class", r"TargetUpdater|TrainerHooks|log_values\.Bins|(dict|Mapping)\[str"),
     # parts of the core behind the public objects
-    ("py:class", r"rlcore\.(assembly|checkpoints|config|learners|plugins|restore|scripts|state|training)\..*"),
+    ("py:class", r"rlcore\.(checkpoints|config|learners|plugins|run|scripts|state|training)\..*"),
     ("py:class", r"rlcore_plugin_torchrl\..*"),
-    ("py:class", r"rlcore\.types\.(heart\.MovingSave|optional\.Interface)"),
+    ("py:class", r"rlcore\.types\.(heart\.MovingSave|optional\.Interface|part\.Kind)"),
     ("py:meth", r"PluginManager\.register"),
 ]
 
