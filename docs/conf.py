@@ -46,7 +46,10 @@ nitpick_ignore_regex = [
     ),
     # what annotations name that is imported for type checkers only
     ("py:class", "Array|BaseModel|BoolArray|InteractionType|Path|PluginManager|ReplayBuffer|Tensor|TensorDict|_F"),
-    ("py:class", "Assembly|Bins|IntervalUnit|Key|ModuleWithMemory|PolicyLike|QLearningLoss|QNetworkModel|ScriptTrainer|State"),
+    (
+        "py:class",
+        "Assembly|Bins|IntervalUnit|Key|ModuleWithMemory|PolicyLike|QLearningLoss|QNetworkModel|ScriptTrainer|State",
+    ),
     ("py:class", r"TargetUpdater|TrainerHooks|log_values\.Bins|(dict|Mapping)\[str"),
     # parts of the core behind the public objects
     ("py:class", r"rlcore\.(checkpoints|config|learners|plugins|run|scripts|state|training)\..*"),
