@@ -358,8 +358,9 @@ def test_the_examples_are_in_the_wheel_that_writes_them(dist, venv, tmp_path):
 @pytest.mark.parametrize("backend", ["torch", "torchsnapshot", "dcp"])
 def test_each_back_end_trains_with_one_line_beside_the_core_and_tells_what_it_saved(backend, dist, tools, tmp_path):
     venv = tools.FreshVenv(tmp_path / "venv")
-    names = ("testing", "reports", backend)
-    venv.install("--find-links", dist, "rlcore", *(f"rlcore-plugin-{name}" for name in names))
+    named = [ROOT / "plugins" / f"rlcore-plugin-{name}" for name in ("testing", "reports", backend)]
+    needed = {f"rlcore-plugin-{name}" for folder in named for name in plugins_needed(folder)}
+    venv.install("--find-links", dist, "rlcore", *sorted({*needed, *(folder.name for folder in named)}))
     (tmp_path / "toy.toml").write_text(tomli_w.dumps({**TOY_CONFIG, "checkpoint": {"use": backend}}))
     venv.run("rlcore", "train", "toy.toml", "--quiet", cwd=tmp_path)
     rows = json.loads(venv.run("rlcore", "ckpt", "list", "runs/toy", "--json", cwd=tmp_path))
