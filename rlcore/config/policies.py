@@ -16,7 +16,7 @@ from rlcore.config.core import DEFAULT_USE, SAFE_NAME
 from rlcore.config.entries import same_component
 from rlcore.config.raw import RawConfig
 from rlcore.errors import did_you_mean
-from rlcore.plugins.component import COMPONENT_SECTIONS
+from rlcore.plugins.component import is_repeated
 
 # the sections of which every policy has its own part
 OF_POLICIES: Final = ("model", "loss", "estimator", "optimizer", "scheduler", "buffer", "learner")
@@ -57,7 +57,7 @@ def names_in(model: Any) -> tuple[str, ...]:
 
 def tables(raw: RawConfig, section: str) -> list[Table]:
     """Return the tables of a section, that of a default component among them, and those of every policy."""
-    value, repeated = raw.values.get(section), COMPONENT_SECTIONS[section][1]
+    value, repeated = raw.values.get(section), is_repeated(section)
     policies = policies_of(raw) if section in OF_POLICIES else ()
     if policies:
         of_policy = _repeated if repeated else _single
@@ -140,7 +140,7 @@ def policy_problems(raw: RawConfig) -> list[str]:
         problems += _agent_problems(name, model[name].get(AGENTS))
     for section in OF_POLICIES:
         value = raw.values.get(section)
-        if COMPONENT_SECTIONS[section][1]:
+        if is_repeated(section):
             problems += _entry_problems(section, value or [], policies)
         elif section != "model" and isinstance(value, Mapping):
             problems += [

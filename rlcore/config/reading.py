@@ -15,7 +15,7 @@ from rlcore.config.policies import AGENTS, POLICY, Table, qualified, tables
 from rlcore.config.raw import RawConfig
 from rlcore.config.validation import checked
 from rlcore.errors import PluginError, UnnamedPluginError
-from rlcore.plugins.component import COMPONENT_SECTIONS
+from rlcore.plugins.component import COMPONENT_SECTIONS, is_repeated
 from rlcore.plugins.host import PluginHost
 from rlcore.plugins.known import plugin_of
 from rlcore.plugins.registry import Provided
@@ -53,7 +53,7 @@ class Section:
         common: dict[str, Any] = {"required": True} if self.required else {}
         common |= {} if self.leaf is None else {"leaf": self.leaf}
         common |= {AGENTS: list(self.agents)} if self.agents else {}
-        common |= {POLICY: self.policy} if self.policy and COMPONENT_SECTIONS[self.provided.component.kind][1] else {}
+        common |= {POLICY: self.policy} if self.policy and is_repeated(self.provided.component.kind) else {}
         return {
             "use": self.provided.use,
             "name": self.name,
@@ -139,7 +139,7 @@ def _load_plugins_of_keys(reading: Reading, label: str, config: BaseModel) -> No
 def _name(said: str, provided: Provided, table: Table, names: set[str]) -> str:
     """Return the name of a section: what it says, or that of its component, with that of its policy."""
     kind = provided.component.kind
-    if table.policy and not COMPONENT_SECTIONS[kind][1]:
+    if table.policy and not is_repeated(kind):
         return table.policy
     own = said or free_name(provided.component.name, {entry.removeprefix(f"{table.policy}.") for entry in names})
     return qualified(own, table.policy) if table.policy else said or free_name(provided.component.name, names)

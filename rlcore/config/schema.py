@@ -13,7 +13,7 @@ from rlcore.config.extending import EXTENDS
 from rlcore.config.policies import OF_POLICIES, POLICY
 from rlcore.config.sections import REQUIRED
 from rlcore.errors import PluginError
-from rlcore.plugins.component import COMPONENT_SECTIONS
+from rlcore.plugins.component import COMPONENT_SECTIONS, is_repeated
 from rlcore.plugins.host import PluginHost
 from rlcore.plugins.registry import Provided
 
@@ -89,7 +89,7 @@ def _component(provided: Provided, section: str, host: PluginHost, definitions: 
         text = "the leaf that it changes, of observations that are dicts"
         schema["properties"]["leaf"] = {"type": "string", "description": text}
     more: Any = False
-    if section in OF_POLICIES and COMPONENT_SECTIONS[section][1]:
+    if section in OF_POLICIES and is_repeated(section):
         text = "of a run with several policies: whose it is; default: each has one of its own"
         schema["properties"][POLICY] = {"type": "string", "description": text}
     elif section in OF_POLICIES and section != "model":

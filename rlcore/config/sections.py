@@ -31,7 +31,7 @@ from rlcore.config.reading import Section as Section
 from rlcore.config.trust import OwnCode
 from rlcore.config.validation import check_section_names, checked, core_section
 from rlcore.errors import ConfigError, PluginError
-from rlcore.plugins.component import COMPONENT_SECTIONS
+from rlcore.plugins.component import COMPONENT_SECTIONS, is_repeated
 from rlcore.plugins.host import PluginHost, loose_name
 from rlcore.plugins.known import plugin_of
 from rlcore.plugins.registry import Provided
@@ -106,7 +106,7 @@ class Config:
         placed += [] if self.ranks is None else [("ranks", self.ranks)]
         for section, entries in self.sections.items():
             for entry in entries:
-                named = COMPONENT_SECTIONS[section][1] or entry.policy
+                named = is_repeated(section) or entry.policy
                 place = f"{section}.{entry.name}" if named else section
                 placed.append((place, entry.config))
         return placed
@@ -135,10 +135,10 @@ class Config:
             result["ranks"] = self.ranks.model_dump()
         for section, entries in self.sections.items():
             dumped = [entry.dump() for entry in entries]
-            if dumped and entries[0].policy and not COMPONENT_SECTIONS[section][1]:
+            if dumped and entries[0].policy and not is_repeated(section):
                 result[section] = {entry.policy: table for entry, table in zip(entries, dumped, strict=True)}
             elif dumped:
-                result[section] = dumped if COMPONENT_SECTIONS[section][1] else dumped[0]
+                result[section] = dumped if is_repeated(section) else dumped[0]
         if "checkpoint" in result:
             result["checkpoint"] |= self.checkpoint.model_dump(exclude_none=True)
         result[VERSIONS] = versions(self.host)
