@@ -26,14 +26,20 @@ class Processes:
     def __init__(self, count: int, function: Callable[[int], Any]) -> None:
         self._answers: list[int] = []
         self.pids: list[int] = []
+        # none begins before all are forked: a thread here that serves the first could hold a lock that the next inherits
+        gate, opener = os.pipe()
         for number in range(count):
             answer, end = os.pipe()
             pid = os.fork()
             if pid == 0:
+                os.close(opener)
+                os.read(gate, 1)
                 _run(function, number, end)
             os.close(end)
             self._answers.append(answer)
             self.pids.append(pid)
+        os.close(opener)
+        os.close(gate)
 
     def results(self, stopped: Sequence[int] = ()) -> list[Any]:
         """Return what each answered; None for one that was killed.
