@@ -72,6 +72,7 @@ PUBLISHED: Final = {
     ),
     "dcp": Published({"checkpointer": ("dcp",)}),
     "ddp": Published({"launcher": ("processes", "torchrun")}, {"rlcore.training": {"merged": "merging"}}),
+    "device": Published({"collector": ("device",)}),
     "dqn": Published({"loss": ("c51", "dqn", "qr-dqn", "r2d2"), "model": ("q-network", "recurrent-q-network")}),
     "envpool": Published({"env": ("envpool",)}),
     "gymnasium": Published({"env": ("gymnasium",), "transform": ("observation-norm",)}),
@@ -177,6 +178,7 @@ PUBLISHED: Final = {
         for_tests=True,
     ),
     "torch": Published({"checkpointer": ("torch",)}),
+    "torch-envs": Published({"env": ("torch-envs",)}),
     "torchrl": Published(
         {
             "hook": (

@@ -1,0 +1,146 @@
+"""The collector `device`: steps envs of tensors with the policy, and writes every step where it happens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from pydantic import BaseModel, Field
+
+from rlcore.collectors import EnvCollector
+from rlcore.envs import observation_dtype
+from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, describe
+from rlcore.types import has_memory
+from rlcore_plugin_device.episodes import EpisodeCounter
+from rlcore_plugin_device.storage import Storage
+from rlcore_plugin_device.tensor_env import TensorEnv
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlcore import Context, Episode
+    from rlcore.types import CollectedBatch
+
+
+class DeviceCollector(EnvCollector):
+    """Steps envs of tensors on the device of the run.
+
+    The batch `[env, time]` that it returns is a view of storage that the next call overwrites.
+
+    Raises:
+        ConfigError: the envs are none of tensors, or are on another device; a transform works on arrays.
+    """
+
+    class Config(BaseModel, extra="forbid"):
+        """Size of a batch."""
+
+        frames_per_batch: int = Field(1000, ge=1, description="frames per batch, over all envs")
+
+    def __init__(self, config: Config, context: Context) -> None:
+        super().__init__(config.frames_per_batch, context, context)
+        self._env = _tensor_env(context)
+        _check_parts(context)
+        space = self._spec.observation_space
+        assert space.shape is not None
+        dtype = torch.from_numpy(np.zeros((), observation_dtype(space))).dtype
+        self._storage = Storage(self._steps, self._spec.num_envs, space.shape, dtype, context.device)
+        self._episodes = EpisodeCounter(self._spec.num_envs, context.device, context.first_env)
+
+    def collect_columns(self) -> CollectedBatch:
+        """Return the next batch as its tensors.
+
+        Raises:
+            EnvError: an observation or reward is not finite; nothing of the batch reaches the buffer.
+        """
+        frame = self._context.progress.frames
+        self._policy.refresh()
+        with torch.inference_mode():
+            noise = self._draw_noise()
+        with torch.no_grad():
+            try:
+                self._step_envs(noise, frame)
+            except FROM_OUTSIDE:
+                raise
+            except BaseException as error:
+                raise EnvError(
+                    f"env {self._spec.id!r} raised {describe(error)} in the batch that began at frame {frame}; the batch "
+                    "is discarded"
+                ) from error
+            self._finished = self._episodes.take(self._storage.reward, self._storage.done)
+        return self._storage.batch()
+
+    def _step_envs(self, noise: torch.Tensor, frame: int) -> None:
+        storage, env, act, heart = self._storage, self._env, self._policy.act, self._context.heart
+        if not self._started:
+            storage.observation[0] = env.reset_tensors(self._reset_seed(frame) + self._context.first_env)
+            self._episodes.reset()
+            self._started = True
+        else:
+            storage.observation[0] = storage.observation[-1].clone()
+        parameters = []
+        for time, (observation, row) in enumerate(zip(storage.observation[:-1].unbind(0), noise.unbind(0), strict=True)):
+            action, parameter = act(observation, row)
+            storage.write(time, action, env.step_tensors(action))
+            parameters.append(parameter)
+            heart.beats += 1
+        actions = storage.finish()
+        if not storage.finite():
+            raise EnvError(
+                f"env {self._spec.id!r}: an observation or reward of the batch that began at frame {frame} is not "
+                "finite; the batch is discarded. Repair the environment"
+            )
+        storage.describe(self._policy.describe(torch.stack(parameters), actions))
+
+    def close(self) -> None:
+        """Close the envs."""
+        self._env.close()
+
+    def inexact(self) -> str | None:
+        """Return why a resume would not go on exactly; None where the envs say nothing against it."""
+        return self._env.inexact()
+
+    def _running_episodes(self) -> int:
+        return self._episodes.running
+
+    def _save_episodes(self) -> Any:
+        return {
+            "env": self._env.state_dict(),
+            "observation": self._storage.observation[-1],
+            "episodes": self._episodes.state_dict(),
+        }
+
+    def _load_episodes(self, episodes: Mapping[str, Any]) -> None:
+        self._env.load_state_dict(episodes["env"])
+        self._storage.observation[-1] = episodes["observation"].to(self._context.device)
+        self._episodes.load_state_dict(episodes["episodes"])
+
+
+def _tensor_env(context: Context) -> TensorEnv:
+    env = context.env
+    if not isinstance(env, TensorEnv):
+        raise ConfigError(
+            f"[collector] use = 'device' steps envs of tensors, and {context.env_spec.id!r} is one of arrays; take one "
+            "of rlcore-plugin-torch-envs or a TensorEnv of your own, or [collector] use = 'local'",
+            remedy={"collector": {"use": "local"}},
+        )
+    if env.device.type != context.device.type:
+        raise ConfigError(
+            f"[env] {context.env_spec.id!r} has its tensors on {env.device}, and the run is on {context.device}; build "
+            "it with context.device"
+        )
+    return env
+
+
+def _check_parts(context: Context) -> None:
+    if context.transforms:
+        names = ", ".join(type(transform).__name__ for transform in context.transforms)
+        raise ConfigError(
+            f"[[transform]]: {names} work on arrays, and [collector] use = 'device' has tensors; leave them out, or take "
+            "[collector] use = 'local'"
+        )
+    if has_memory(context.model):
+        raise ConfigError(
+            "[collector] use = 'device' takes no policy with a memory yet; take [collector] use = 'local', which steps "
+            "the same envs"
+        )

@@ -1,0 +1,75 @@
+"""Returns and lengths of episodes, counted in tensors over batches that begin and end in the middle of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rlcore.types import Episode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class EpisodeCounter:
+    """Follows the episodes of a number of envs.
+
+    Args:
+        num_envs: how many.
+        device: of the batches.
+        first_env: number of the first of them among all of the run.
+    """
+
+    def __init__(self, num_envs: int, device: torch.device, first_env: int) -> None:
+        self._first_env = first_env
+        self._returns = torch.zeros(num_envs, dtype=torch.float64, device=device)
+        self._lengths = torch.zeros(num_envs, dtype=torch.int64, device=device)
+
+    @property
+    def running(self) -> int:
+        """How many episodes are in their middle."""
+        return int((self._lengths > 0).sum())
+
+    def take(self, reward: Tensor, done: Tensor) -> list[Episode]:
+        """Take a batch in, `[time, env]` each, and return the episodes that ended in it, in the order of their ends."""
+        steps = torch.arange(1, len(reward) + 1, device=reward.device)[:, None]
+        returns = reward.cumsum(0, dtype=torch.float64) + self._returns
+        lengths = steps + self._lengths
+        # the row after the latest end before each step, 0 where there is none
+        begins = torch.where(done, steps, 0).cummax(0).values.roll(1, 0)
+        begins[0] = 0
+        return_before = _at(returns, begins)
+        length_before = _at(lengths, begins)
+        places = done.nonzero()
+        time, env = places.unbind(1)
+        finished = zip(
+            ((returns - return_before)[time, env]).tolist(),
+            ((lengths - length_before)[time, env]).tolist(),
+            (env + self._first_env).tolist(),
+            strict=True,
+        )
+        last = torch.where(done, steps, 0).amax(0, keepdim=True)
+        self._returns = returns[-1] - _at(returns, last)[0]
+        self._lengths = lengths[-1] - _at(lengths, last)[0]
+        return [Episode(return_, length, index, {}) for return_, length, index in finished]
+
+    def reset(self) -> None:
+        """Begin new episodes in every env."""
+        self._returns = torch.zeros_like(self._returns)
+        self._lengths = torch.zeros_like(self._lengths)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the running episodes."""
+        return {"returns": self._returns, "lengths": self._lengths}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on with those that were saved."""
+        self._returns = state["returns"].to(self._returns.device)
+        self._lengths = state["lengths"].to(self._lengths.device)
+
+
+def _at(values: Tensor, rows: Tensor) -> Tensor:
+    """Return the values one row before each of these rows, `[time, env]`; 0 before row 0."""
+    return torch.where(rows > 0, values.gather(0, (rows - 1).clamp(min=0)), 0)

@@ -1,0 +1,235 @@
+"""An env as functions of its state, in the five methods of Gymnasium's functional envs; the rest is done here."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import torch
+from pydantic import BaseModel, Field
+from torch import Tensor
+
+from rlcore.errors import ConfigError, EnvError
+from rlcore.types import EnvSpec
+from rlcore_plugin_device.random import Random, keys_of
+from rlcore_plugin_device.tensor_env import TensorEnv, TensorStep
+
+if TYPE_CHECKING:
+    import gymnasium
+
+    from rlcore import Context
+
+# what an env is in one moment, `[env, ...]` by name
+State: TypeAlias = Mapping[str, Tensor]
+
+
+class FunctionalEnv(TensorEnv):
+    """A vector env, written as functions of tensors whose first dimension is the env.
+
+    The methods change nothing, the tensors that they get neither: they return new ones. Episodes that end, their next
+    ones, time limits, seeds and checkpoints are taken care of.
+
+        class Reach(FunctionalEnv):
+            observation_space = gymnasium.spaces.Box(-2, 2, (2,))
+            action_space = gymnasium.spaces.Box(-1, 1, (2,))
+            max_episode_steps = 50
+
+            def initial(self, random):
+                return {"position": random.uniform(-1, 1, 2)}
+
+            def transition(self, state, action, random):
+                return {"position": (state["position"] + 0.1 * action).clamp(-2, 2)}
+
+            def observation(self, state):
+                return state["position"]
+
+            def reward(self, state, action, next_state):
+                return -next_state["position"].norm(dim=-1)
+
+            def terminal(self, state):
+                return state["position"].norm(dim=-1) < 0.05
+
+    Attributes:
+        observation_space: of one env.
+        action_space: of one env.
+        max_episode_steps: steps after which an episode is truncated; None for no limit.
+        num_envs: how many envs step together.
+
+    Raises:
+        ConfigError: a space is missing.
+    """
+
+    class Config(BaseModel, extra="forbid"):
+        """How many envs."""
+
+        num_envs: int = Field(1, ge=1, description="envs that step together")
+
+    observation_space: gymnasium.Space[Any]
+    action_space: gymnasium.Space[Any]
+    max_episode_steps: int | None = None
+
+    def __init__(self, config: Any, context: Context) -> None:
+        missing = [name for name in ("observation_space", "action_space") if not hasattr(self, name)]
+        if missing:
+            raise ConfigError(f"[env] {type(self).__name__} has no {' and no '.join(missing)}; set it in the class")
+        self.num_envs: int = config.num_envs
+        self.device = context.device
+        self.spec = EnvSpec(
+            id=context.name or type(self).__name__,
+            observation_space=self.observation_space,
+            action_space=self.action_space,
+            num_envs=self.num_envs,
+            max_episode_steps=self.max_episode_steps,
+        )
+        self._keys = keys_of(0, self.num_envs, self.device)
+        self._step = torch.zeros(self.num_envs, dtype=torch.int64, device=self.device)
+        self._length = torch.zeros_like(self._step)
+        self._state: State | None = None
+
+    @abstractmethod
+    def initial(self, random: Random) -> State:
+        """Return the state in which an episode begins, for every env; called in each step, as some may begin one.
+
+        Args:
+            random: gives numbers; the only source of what is random.
+        """
+
+    @abstractmethod
+    def transition(self, state: State, action: Tensor, random: Random) -> State:
+        """Return the state after a step, with the same names, shapes and dtypes.
+
+        Args:
+            state: before it.
+            action: `[env, *shape]`, dtype and values those of the action space.
+            random: gives numbers, others than those of `initial`.
+        """
+
+    @abstractmethod
+    def observation(self, state: State) -> Tensor:
+        """Return what is observed of a state, `[env, *shape]`."""
+
+    @abstractmethod
+    def reward(self, state: State, action: Tensor, next_state: State) -> Tensor:
+        """Return the rewards of a step, `[env]`."""
+
+    @abstractmethod
+    def terminal(self, state: State) -> Tensor:
+        """Return whether an episode that is in this state after a step is at an end of its own, `[env]`, bool."""
+
+    def reset_tensors(self, seed: int | None = None) -> Tensor:
+        """Begin an episode in every env.
+
+        Raises:
+            EnvError: states, observations, rewards or ends have another form than they should.
+        """
+        if seed is not None:
+            self._keys = keys_of(seed, self.num_envs, self.device)
+            self._step = torch.zeros_like(self._step)
+        self._step = self._step + 1
+        state = {**self.initial(Random(self._keys, self._step))}
+        if self._state is None:
+            self._check(state)
+        self._state = state
+        self._length = torch.zeros_like(self._length)
+        return self.observation(state)
+
+    def step_tensors(self, action: Tensor) -> TensorStep:
+        """Step every env, and begin the next episode where one ended."""
+        assert self._state is not None, "reset comes first"
+        self._state, self._step, self._length, step = self.stepped(
+            self._state, self._keys, self._step, self._length, action
+        )
+        return step
+
+    def stepped(
+        self, state: State, keys: Tensor, step: Tensor, length: Tensor, action: Tensor
+    ) -> tuple[State, Tensor, Tensor, TensorStep]:
+        """Return what follows from a state and actions; a function of its arguments alone.
+
+        Args:
+            state: of every env.
+            keys: what its random numbers follow from, `[env, 2]`.
+            step: steps of each env over all episodes, `[env]`.
+            length: steps of the running episodes, `[env]`.
+            action: `[env, *shape]`.
+
+        Returns:
+            State, step and length after the step, and the step.
+        """
+        step = step + 1
+        random = Random(keys, step)
+        following = self.transition(state, action, random)
+        reward = self.reward(state, action, following)
+        terminated = self.terminal(following)
+        length = length + 1
+        if self.max_episode_steps is None:
+            truncated = torch.zeros_like(terminated)
+        else:
+            truncated = (length >= self.max_episode_steps) & ~terminated
+        ended = terminated | truncated
+        begun = self.initial(random)
+        final = self.observation(following)
+        after = {name: _where(ended, begun[name], value) for name, value in following.items()}
+        observation = _where(ended, self.observation(begun), final)
+        length = length.masked_fill(ended, 0)
+        return after, step, length, TensorStep(observation, reward, terminated, truncated, final)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of every env, and where its random numbers stand."""
+        state = dict(self._state or {})
+        return {"state": state, "keys": self._keys, "step": self._step, "length": self._length}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state_dict` returned."""
+        self._state = {name: value.to(self.device) for name, value in state["state"].items()}
+        self._keys, self._step, self._length = (state[name].to(self.device) for name in ("keys", "step", "length"))
+
+    def _check(self, state: State) -> None:
+        """Take a step on the side, and hold the form of everything against the spaces.
+
+        Raises:
+            EnvError: says what has another form, and which.
+        """
+        random = Random(self._keys, self._step)
+        space = self.action_space
+        shape, dtype = space.shape or (), _dtype_of(space)
+        action = torch.zeros((self.num_envs, *shape), dtype=dtype, device=self.device)
+        following = self.transition(state, action, random)
+        if set(following) != set(state):
+            raise self._error("transition", f"the names {sorted(following)}", f"those of initial: {sorted(state)}")
+        for name, value in state.items():
+            self._check_tensor("initial", value, (self.num_envs, *value.shape[1:]), value.dtype, f"[{name!r}]")
+            self._check_tensor("transition", following[name], tuple(value.shape), value.dtype, f"[{name!r}]")
+        seen = self.observation_space
+        observed = (self.num_envs, *(seen.shape or ()))
+        self._check_tensor("observation", self.observation(state), observed, _dtype_of(seen))
+        reward = self.reward(state, action, following)
+        self._check_tensor("reward", reward, (self.num_envs,), reward.dtype)
+        if not reward.dtype.is_floating_point:
+            raise self._error("reward", f"{reward.dtype}", "floats")
+        self._check_tensor("terminal", self.terminal(following), (self.num_envs,), torch.bool)
+
+    def _check_tensor(self, method: str, value: Any, shape: tuple[int, ...], dtype: torch.dtype, of: str = "") -> None:
+        if not isinstance(value, Tensor):
+            raise self._error(method, f"{type(value).__name__}", "a tensor", of)
+        if value.device.type != self.device.type:
+            raise self._error(method, f"a tensor on {value.device}", f"one on {self.device}, as self.device says", of)
+        if tuple(value.shape) != shape:
+            raise self._error(method, f"the shape {list(value.shape)}", f"{list(shape)}", of)
+        if value.dtype != dtype:
+            raise self._error(method, f"{value.dtype}", f"{dtype}", of)
+
+    def _error(self, method: str, is_: str, expected: str, of: str = "") -> EnvError:
+        return EnvError(f"env {self.spec.id!r}: {type(self).__name__}.{method}{of} gives {is_}, not {expected}")
+
+
+def _where(ended: Tensor, begun: Tensor, value: Tensor) -> Tensor:
+    """Return the values of new episodes where one ended."""
+    return torch.where(ended.reshape(-1, *[1] * (value.dim() - 1)), begun, value)
+
+
+def _dtype_of(space: gymnasium.Space[Any]) -> torch.dtype:
+    import numpy as np
+
+    return torch.from_numpy(np.zeros((), space.dtype)).dtype

@@ -1,0 +1,39 @@
+"""The component: an env by the name that Gymnasium has for it."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Final
+
+from rlcore.errors import ConfigError, did_you_mean
+from rlcore_plugin_torch_envs.base import ClassicControl
+from rlcore_plugin_torch_envs.base import Config as Config
+
+if TYPE_CHECKING:
+    from rlcore import Context
+
+# module and class of each, and Gymnasium's limit of its episodes
+_ENVS: Final = {
+    "Acrobot-v1": ("acrobot", "Acrobot", 500),
+    "CartPole-v0": ("cartpole", "CartPole", 200),
+    "CartPole-v1": ("cartpole", "CartPole", 500),
+    "MountainCar-v0": ("mountain_car", "MountainCar", 200),
+    "MountainCarContinuous-v0": ("mountain_car", "MountainCarContinuous", 999),
+    "Pendulum-v1": ("pendulum", "Pendulum", 200),
+}
+
+
+def make(config: Config, context: Context) -> ClassicControl:
+    """Build the vector env.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    if config.id not in _ENVS:
+        raise ConfigError(
+            f"[env] id = {config.id!r}: there is no such env in torch{did_you_mean(config.id, _ENVS)}; there are "
+            f"{', '.join(_ENVS)}"
+        )
+    module, name, limit = _ENVS[config.id]
+    made = getattr(importlib.import_module(f"{__package__}.{module}"), name)
+    return made(config, context, limit)  # type: ignore[no-any-return]
