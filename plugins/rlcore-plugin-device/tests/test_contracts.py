@@ -1,10 +1,17 @@
-"""The contract of collectors, and the size of a batch."""
+"""The contracts of the plugin, of envs as functions, and what the collector keeps over a resume."""
 
 from pathlib import Path
 
-from rlcore_plugin_testing.contracts import CollectorContract, PluginContract
+import pytest
+import torch
+from rlcore_plugin_device.contracts import TensorEnvContract, WithoutTheHost
+from rlcore_plugin_testing.contracts import PluginContract
+from rlcore_plugin_testing.contracts.base import StateContract
 
 import rlcore
+
+from .reach import Reach
+from .tensor_envs import Noisy
 
 EXAMPLE = Path(__file__).with_name("example.toml")
 
@@ -13,17 +20,61 @@ class TestPlugin(PluginContract):
     plugin = "device"
 
 
-class TestDeviceCollector(CollectorContract):
+class TestReach(TensorEnvContract):
+    target = Reach
+    around = {"model": {"use": "mlp"}}
+    terminates = None
+    truncates = {}
+
+
+class TestNoisy(TensorEnvContract):
+    target = Noisy
+    around = {"model": {"use": "mlp"}}
+    terminates = None
+    truncates = {}
+
+
+class TestDeviceCollector(StateContract):
+    kind = "collector"
     use = "device"
-    config = {"steps": 8}
+    config = {"frames_per_batch": 64}
+    around = {
+        "env": {"use": "torch-envs", "id": "CartPole-v1", "num_envs": 4},
+        "model": {"use": "mlp", "hidden": [8]},
+        "loss": {"use": "ppo"},
+        "estimator": {"use": "gae"},
+        "run": {"name": "toy", "seed": 1, "total_frames": 256, "device": "cpu"},
+    }
 
-    def test_a_batch_has_as_many_steps_of_each_env_as_asked(self):
-        context = self.bench()
-        collector = self.make(context, steps=3)
-        assert list(collector.collect().batch_size) == [context.env_spec.num_envs, 3]
-        assert collector.batch_steps == 3 * context.env_spec.num_envs
+    def exercise(self, component, context):
+        for _ in range(2):
+            component.collect()
+
+    def behaviour(self, component, context):
+        batch = component.collect().clone().flatten_keys(".").to_dict()
+        return {"batch": batch, "episodes": [episode._asdict() for episode in component.episodes()]}
 
 
-def test_the_example_trains(tmp_path):
-    config = rlcore.load_config(EXAMPLE, ["run.total_frames=1_024", f"run.folder='{tmp_path}'"])
-    assert rlcore.build(config).trainer.train().frames == 1024
+@pytest.mark.parametrize(
+    "waits",
+    [
+        lambda tensor: tensor.sum().item(),
+        lambda tensor: bool((tensor > 0).all()),
+        lambda tensor: tensor[tensor > 0],
+        lambda tensor: tensor.nonzero(),
+    ],
+)
+def test_what_waits_for_the_device_is_told(waits):
+    """Else the contract would prove nothing."""
+    tensor = torch.arange(3.0)
+    with WithoutTheHost(), pytest.raises(AssertionError, match="waits for the device"):
+        waits(tensor)
+    with WithoutTheHost():
+        torch.where(tensor > 0, tensor, 0)[torch.tensor([0, 1])]
+
+
+def test_the_example_learns(tmp_path):
+    config = rlcore.load_config(EXAMPLE, [f"run.folder='{tmp_path}'"])
+    run = rlcore.build(config)
+    run.trainer.train()
+    assert run.trainer.last_evaluation.mean_return > -20

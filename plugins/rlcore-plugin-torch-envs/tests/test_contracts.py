@@ -1,9 +1,11 @@
-"""The contract of envs, and the rules of this one."""
+"""The contracts of the plugin and of each of its envs."""
 
 from pathlib import Path
 
-import numpy as np
-from rlcore_plugin_testing.contracts import EnvContract, PluginContract
+from rlcore_plugin_device.contracts import TensorEnvContract
+from rlcore_plugin_testing.contracts import PluginContract
+
+import pytest
 
 import rlcore
 
@@ -14,24 +16,44 @@ class TestPlugin(PluginContract):
     plugin = "torch-envs"
 
 
-class TestTorchEnvsEnv(EnvContract):
+class TorchEnvContract(TensorEnvContract):
     use = "torch-envs"
-    config = {"num_envs": 2, "cells": 4, "limit": 30}
-    truncates = {"limit": 1, "cells": 100}
-
-    def test_going_right_arrives_and_pays(self):
-        env = self.env(num_envs=1)
-        env.reset(seed=0)
-        steps = []
-        while not steps or not steps[-1].terminated[0]:
-            steps.append(env.step(np.array([1])))
-        assert len(steps) < 4
-        assert [float(step.reward[0]) for step in steps] == [-0.01] * (len(steps) - 1) + [1.0]
-        assert steps[-1].final_observation[0][0] == 1.0
+    around = {"model": {"use": "mlp"}}
 
 
+class TestCartPole(TorchEnvContract):
+    config = {"id": "CartPole-v1"}
+    truncates = {"max_episode_steps": 3}
+
+
+class TestAcrobot(TorchEnvContract):
+    config = {"id": "Acrobot-v1"}
+    terminates = None
+    truncates = {"max_episode_steps": 40}
+    steps = 600
+
+
+class TestMountainCar(TorchEnvContract):
+    config = {"id": "MountainCar-v0"}
+    terminates = None
+    truncates = {}
+
+
+class TestMountainCarContinuous(TorchEnvContract):
+    config = {"id": "MountainCarContinuous-v0", "max_episode_steps": 60}
+    terminates = None
+    truncates = {}
+
+
+class TestPendulum(TorchEnvContract):
+    config = {"id": "Pendulum-v1"}
+    terminates = None
+    truncates = {}
+
+
+@pytest.mark.slow
 def test_the_example_learns(tmp_path):
-    config = rlcore.load_config(EXAMPLE, ["run.total_frames=10_240", f"run.folder='{tmp_path}'"])
+    config = rlcore.load_config(EXAMPLE, [f"run.folder='{tmp_path}'"])
     trainer = rlcore.build(config).trainer
     trainer.train()
-    assert trainer.last_evaluation.mean_return > 0.9
+    assert trainer.last_evaluation.mean_return > 150

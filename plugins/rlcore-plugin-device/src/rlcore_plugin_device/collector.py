@@ -19,7 +19,7 @@ from rlcore_plugin_device.tensor_env import TensorEnv
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlcore import Context, Episode
+    from rlcore import Context
     from rlcore.types import CollectedBatch
 
 
@@ -60,12 +60,12 @@ class DeviceCollector(EnvCollector):
         with torch.no_grad():
             try:
                 self._step_envs(noise, frame)
-            except FROM_OUTSIDE:
+            except (*FROM_OUTSIDE, EnvError):
                 raise
             except BaseException as error:
                 raise EnvError(
-                    f"env {self._spec.id!r} raised {describe(error)} in the batch that began at frame {frame}; the batch "
-                    "is discarded"
+                    f"env {self._spec.id!r} raised {describe(error)} in the batch that began at frame {frame}; it is "
+                    "discarded"
                 ) from error
             self._finished = self._episodes.take(self._storage.reward, self._storage.done)
         return self._storage.batch()
@@ -79,7 +79,9 @@ class DeviceCollector(EnvCollector):
         else:
             storage.observation[0] = storage.observation[-1].clone()
         parameters = []
-        for time, (observation, row) in enumerate(zip(storage.observation[:-1].unbind(0), noise.unbind(0), strict=True)):
+        for time, (observation, row) in enumerate(
+            zip(storage.observation[:-1].unbind(0), noise.unbind(0), strict=True)
+        ):
             action, parameter = act(observation, row)
             storage.write(time, action, env.step_tensors(action))
             parameters.append(parameter)
@@ -136,8 +138,8 @@ def _check_parts(context: Context) -> None:
     if context.transforms:
         names = ", ".join(type(transform).__name__ for transform in context.transforms)
         raise ConfigError(
-            f"[[transform]]: {names} work on arrays, and [collector] use = 'device' has tensors; leave them out, or take "
-            "[collector] use = 'local'"
+            f"[[transform]]: {names} work on arrays, and [collector] use = 'device' has tensors; leave them out, or "
+            "take [collector] use = 'local'"
         )
     if has_memory(context.model):
         raise ConfigError(

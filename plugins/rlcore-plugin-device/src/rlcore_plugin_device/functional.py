@@ -191,6 +191,8 @@ class FunctionalEnv(TensorEnv):
         Raises:
             EnvError: says what has another form, and which.
         """
+        for name, value in state.items():
+            self._check_tensor("initial", value, (self.num_envs, *getattr(value, "shape", ())[1:]), None, f"[{name!r}]")
         random = Random(self._keys, self._step)
         space = self.action_space
         shape, dtype = space.shape or (), _dtype_of(space)
@@ -199,25 +201,26 @@ class FunctionalEnv(TensorEnv):
         if set(following) != set(state):
             raise self._error("transition", f"the names {sorted(following)}", f"those of initial: {sorted(state)}")
         for name, value in state.items():
-            self._check_tensor("initial", value, (self.num_envs, *value.shape[1:]), value.dtype, f"[{name!r}]")
             self._check_tensor("transition", following[name], tuple(value.shape), value.dtype, f"[{name!r}]")
         seen = self.observation_space
         observed = (self.num_envs, *(seen.shape or ()))
         self._check_tensor("observation", self.observation(state), observed, _dtype_of(seen))
         reward = self.reward(state, action, following)
-        self._check_tensor("reward", reward, (self.num_envs,), reward.dtype)
+        self._check_tensor("reward", reward, (self.num_envs,), None)
         if not reward.dtype.is_floating_point:
             raise self._error("reward", f"{reward.dtype}", "floats")
         self._check_tensor("terminal", self.terminal(following), (self.num_envs,), torch.bool)
 
-    def _check_tensor(self, method: str, value: Any, shape: tuple[int, ...], dtype: torch.dtype, of: str = "") -> None:
+    def _check_tensor(
+        self, method: str, value: Any, shape: tuple[int, ...], dtype: torch.dtype | None, of: str = ""
+    ) -> None:
         if not isinstance(value, Tensor):
             raise self._error(method, f"{type(value).__name__}", "a tensor", of)
         if value.device.type != self.device.type:
             raise self._error(method, f"a tensor on {value.device}", f"one on {self.device}, as self.device says", of)
         if tuple(value.shape) != shape:
             raise self._error(method, f"the shape {list(value.shape)}", f"{list(shape)}", of)
-        if value.dtype != dtype:
+        if dtype is not None and value.dtype != dtype:
             raise self._error(method, f"{value.dtype}", f"{dtype}", of)
 
     def _error(self, method: str, is_: str, expected: str, of: str = "") -> EnvError:

@@ -21,8 +21,9 @@ class Storage:
     Args:
         steps: of each env.
         num_envs: how many envs there are.
-        observation: `[env, *shape]`, such as the first one.
+        shape: of one observation.
         dtype: of observations.
+        device: of the batch.
 
     Attributes:
         observation: `[time + 1, env, *shape]`; the last row is what the next batch begins with.
@@ -30,7 +31,9 @@ class Storage:
         done: `[time, env]`, terminated or truncated.
     """
 
-    def __init__(self, steps: int, num_envs: int, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self, steps: int, num_envs: int, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
+    ) -> None:
         def empty(*sizes: int, dtype: torch.dtype) -> Tensor:
             return torch.zeros(sizes, dtype=dtype, device=device)
 

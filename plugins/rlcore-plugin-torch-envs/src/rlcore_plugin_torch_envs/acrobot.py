@@ -8,9 +8,9 @@ from typing import Final
 import gymnasium
 import numpy as np
 import torch
+from rlcore_plugin_device import Random
 from torch import Tensor
 
-from rlcore_plugin_device import Random
 from rlcore_plugin_torch_envs.base import ClassicControl, Numbers
 
 _TIME: Final = 0.2
@@ -78,10 +78,7 @@ def _slopes(values: Four, torque: Tensor) -> Four:
     d2 = (0.25 + 0.5 * cosine) + 1.0
     phi2 = 0.5 * _GRAVITY * torch.cos(theta1 + theta2 - math.pi / 2)
     phi1 = (
-        -0.5 * speed2.square() * sine
-        - speed2 * speed1 * sine
-        + 1.5 * _GRAVITY * torch.cos(theta1 - math.pi / 2)
-        + phi2
+        -0.5 * speed2.square() * sine - speed2 * speed1 * sine + 1.5 * _GRAVITY * torch.cos(theta1 - math.pi / 2) + phi2
     )
     second = (torque + d2 / d1 * phi1 - 0.5 * speed1.square() * sine - phi2) / (1.25 - d2.square() / d1)
     first = -(d2 * second + phi1) / d1

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import torch
 from pydantic import BaseModel, Field
-from torch import Tensor
-
 from rlcore_plugin_device import FunctionalEnv
+from torch import Tensor
 
 if TYPE_CHECKING:
     from rlcore import Context

@@ -8,9 +8,9 @@ from typing import Final
 import gymnasium
 import numpy as np
 import torch
+from rlcore_plugin_device import Random
 from torch import Tensor
 
-from rlcore_plugin_device import Random
 from rlcore_plugin_torch_envs.base import ClassicControl, Numbers
 
 _GRAVITY: Final = 9.8
