@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from rlcore.types.settings import FREE_AT_RESUME as FREE_AT_RESUME
     from rlcore.types.settings import Interval as Interval
     from rlcore.types.settings import Secret as Secret
+    from rlcore.types.settings import done_by as done_by
     from rlcore.types.trainer import ScriptTrainer as ScriptTrainer
     from rlcore.types.trainer import Trainer as Trainer
 
@@ -118,7 +119,7 @@ __all__, __getattr__, __dir__ = lazy(
             "FIRST MASK NEXT_POLICY_STATE POLICY_STATE AgentSpec EnvSpec Episode EvaluationResult Key RunInfo State "
             "Step"
         ),
-        "rlcore.types.settings": "FREE_AT_RESUME Interval Secret",
+        "rlcore.types.settings": "FREE_AT_RESUME Interval Secret done_by",
         "rlcore.types.trainer": "ScriptTrainer Trainer",
     },
 )

@@ -92,10 +92,10 @@ def write_data(folder, actions):
     write_dataset(folder, spaces, episodes, {})
 
 
-def run_of(values, resume=False, folder=None):
+def run_of(values, resume=False, folder=None, device=NAME):
     values["run"]["folder"] = str(folder or "")
     config = validate(replace(read(values), path=Path("small.toml")))
-    config = replace(config, run=config.run.model_copy(update={"device": NAME}))
+    config = replace(config, run=config.run.model_copy(update={"device": device}))
     return build(config, write=folder is not None, resume=resume)
 
 
@@ -225,6 +225,31 @@ def test_three_optimizers_are_asked_at_once_whether_their_steps_were_finite():
     trainer.train()
     assert set(updates[2:]) == {(0, 0, 0)}
     assert set(ended) == {(1, 0, 0)}
+
+
+def test_envs_of_tensors_stay_on_the_device():
+    """No step waits, or copies anything to the device or back; weights are those of the same run on the CPU."""
+    values = {
+        "run": {"total_frames": 256, "name": "small"},
+        "env": {"use": "torch-envs", "id": "CartPole-v1", "num_envs": 4},
+        "model": {"use": "mlp", "hidden": [8]},
+        "loss": {"use": "ppo"},
+        "estimator": {"use": "gae"},
+        "optimizer": [{"use": "adam"}],
+        "collector": {"use": "device", "frames_per_batch": 64},
+        "buffer": {"epochs": 2, "minibatch_size": 16},
+    }
+    trainers = [run_of(values, device=device).trainer for device in (NAME, "cpu")]
+    steps = watch(trainers[0].parts.collector._env, "step_tensors")
+    acting = watch(trainers[0].parts.collector._policy, "act")
+    collected = watch(trainers[0].parts.collector, "collect_columns")
+    for trainer in trainers:
+        trainer.train()
+    assert set(steps) | set(acting) == {(0, 0, 0)}
+    assert len(steps) == 64
+    assert all(to_device == 0 and to_host <= 4 and waits <= 1 for to_host, to_device, waits in collected[1:])
+    there, here = (trainer.parts.stateful["model"].state_dict() for trainer in trainers)
+    assert all(torch.equal(there[name].cpu(), here[name]) for name in here)
 
 
 def test_a_row_of_metrics_is_one_copy():

@@ -1,4 +1,4 @@
-"""An env of tensors of one's own: a point that is to be moved to the middle."""
+"""A point that is to be moved to the middle."""
 
 import gymnasium
 from rlcore_plugin_device import FunctionalEnv

@@ -5,10 +5,13 @@ import torch
 from rlcore_plugin_testing.contracts.base import StateContract
 
 
-def collector_of(use, env, frames):
+def collector_of(use, env, frames, **keys):
     around = {"env": env, "model": {"use": "mlp", "hidden": [8]}, "loss": {"use": "ppo"}, "estimator": {"use": "gae"}}
+    around["buffer"] = {"use": "rollout", "minibatch_size": 1}
     named = type("Bench", (StateContract,), {"kind": "collector"})
-    bench = named.of(use, {"frames_per_batch": frames}, {**around, "buffer": {"use": "rollout", "minibatch_size": 1}})
+    bench = named.of(
+        use, {"frames_per_batch": frames, **keys}, {**around, "buffer": {"use": "rollout", "minibatch_size": 1}}
+    )
     context = bench.bench().for_component("collector", "either")  # seeds follow from the name
     return bench.make(context)
 
@@ -29,3 +32,14 @@ def test_batches_and_episodes_are_those_of_local(env, num_envs, steps):
         assert list(device.episodes()) == list(local.episodes())
         ended += len(local.episodes())
     assert ended > num_envs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1"])
+def test_a_compiled_step_is_the_eager_one_but_for_rounding(env):
+    section = {"use": "torch-envs", "id": env, "num_envs": 3, "max_episode_steps": 8}
+    eager, compiled = (collector_of("device", section, 3 * 10, compile=compile) for compile in (False, True))
+    expected, batch = eager.collect(), compiled.collect()
+    for key in expected.keys(include_nested=True, leaves_only=True):
+        torch.testing.assert_close(batch[key], expected[key], rtol=1e-4, atol=1e-5)
+    assert [episode.length for episode in compiled.episodes()] == [episode.length for episode in eager.episodes()]

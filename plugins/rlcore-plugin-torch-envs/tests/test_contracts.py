@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
+import pytest
 from rlcore_plugin_device.contracts import TensorEnvContract
 from rlcore_plugin_testing.contracts import PluginContract
-
-import pytest
 
 import rlcore
 

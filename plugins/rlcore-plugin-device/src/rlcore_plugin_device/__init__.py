@@ -9,6 +9,7 @@ from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
     from rlcore_plugin_device.functional import FunctionalEnv as FunctionalEnv
+    from rlcore_plugin_device.functional import Moment as Moment
     from rlcore_plugin_device.functional import State as State
     from rlcore_plugin_device.random import Random as Random
     from rlcore_plugin_device.tensor_env import TensorEnv as TensorEnv
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
-        "rlcore_plugin_device.functional": "FunctionalEnv State",
+        "rlcore_plugin_device.functional": "FunctionalEnv Moment State",
         "rlcore_plugin_device.random": "Random",
         "rlcore_plugin_device.tensor_env": "TensorEnv TensorStep",
     },

@@ -11,10 +11,11 @@ from pydantic import BaseModel, Field
 from rlcore.collectors import EnvCollector
 from rlcore.envs import observation_dtype
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, describe
-from rlcore.types import has_memory
+from rlcore.types import done_by, has_memory
+from rlcore_plugin_device.compiled import compiled_step
 from rlcore_plugin_device.episodes import EpisodeCounter
 from rlcore_plugin_device.storage import Storage
-from rlcore_plugin_device.tensor_env import TensorEnv
+from rlcore_plugin_device.tensor_env import TensorEnv, TensorStep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +37,11 @@ class DeviceCollector(EnvCollector):
         """Size of a batch."""
 
         frames_per_batch: int = Field(1000, ge=1, description="frames per batch, over all envs")
+        compile: bool = Field(
+            False,
+            description="compile policy and env as one graph, which rounds otherwise, by rlcore-plugin-compile",
+            json_schema_extra=done_by("compile"),
+        )
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config.frames_per_batch, context, context)
@@ -45,6 +51,7 @@ class DeviceCollector(EnvCollector):
         assert space.shape is not None
         dtype = torch.from_numpy(np.zeros((), observation_dtype(space))).dtype
         self._storage = Storage(self._steps, self._spec.num_envs, space.shape, dtype, context.device)
+        self._compiled = compiled_step(self._env, context) if config.compile else None
         self._episodes = EpisodeCounter(self._spec.num_envs, context.device, context.first_env)
 
     def collect_columns(self) -> CollectedBatch:
@@ -71,7 +78,7 @@ class DeviceCollector(EnvCollector):
         return self._storage.batch()
 
     def _step_envs(self, noise: torch.Tensor, frame: int) -> None:
-        storage, env, act, heart = self._storage, self._env, self._policy.act, self._context.heart
+        storage, env, heart = self._storage, self._env, self._context.heart
         if not self._started:
             storage.observation[0] = env.reset_tensors(self._reset_seed(frame) + self._context.first_env)
             self._episodes.reset()
@@ -79,11 +86,9 @@ class DeviceCollector(EnvCollector):
         else:
             storage.observation[0] = storage.observation[-1].clone()
         parameters = []
-        for time, (observation, row) in enumerate(
-            zip(storage.observation[:-1].unbind(0), noise.unbind(0), strict=True)
-        ):
-            action, parameter = act(observation, row)
-            storage.write(time, action, env.step_tensors(action))
+        for time in range(self._steps):
+            action, parameter, step = self._acted(storage.observation[time], noise[time])
+            storage.write(time, action, step)
             parameters.append(parameter)
             heart.beats += 1
         actions = storage.finish()
@@ -93,6 +98,13 @@ class DeviceCollector(EnvCollector):
                 "finite; the batch is discarded. Repair the environment"
             )
         storage.describe(self._policy.describe(torch.stack(parameters), actions))
+
+    def _acted(self, observation: torch.Tensor, noise: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, TensorStep]:
+        """Return the actions, what describes them, and the step of the envs that they lead to."""
+        if self._compiled is not None:
+            return self._compiled(self._policy.act, observation, noise)
+        action, parameter = self._policy.act(observation, noise)
+        return action, parameter, self._env.step_tensors(action)
 
     def close(self) -> None:
         """Close the envs."""

@@ -26,7 +26,7 @@ __all__ = ["TensorEnvContract", "WithoutTheHost"]
 _WAITING: Final = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
 
 
-class WithoutTheHost(TorchDispatchMode):
+class WithoutTheHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """A mode in which operations fail for which a program waits for its device.
 
     Numbers that are read, a condition on a tensor, results of a size that depends on the data: on a GPU each of them
@@ -86,7 +86,7 @@ class TensorEnvContract(EnvContract):
         env.reset_tensors(0)
         action = self._action(env)
         env.step_tensors(action)  # what a first step finds out
-        with WithoutTheHost():
+        with WithoutTheHost():  # type: ignore[no-untyped-call]
             env.step_tensors(action)
 
     def _action(self, env: TensorEnv) -> torch.Tensor:

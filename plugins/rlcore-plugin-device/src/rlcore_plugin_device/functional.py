@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import torch
 from pydantic import BaseModel, Field
@@ -22,6 +22,22 @@ if TYPE_CHECKING:
 
 # what an env is in one moment, `[env, ...]` by name
 State: TypeAlias = Mapping[str, Tensor]
+
+
+class Moment(NamedTuple):
+    """Everything that the next steps of the envs depend on.
+
+    Attributes:
+        state: of every env.
+        keys: what their random numbers follow from, `[env, 2]`.
+        step: steps of each env over all of its episodes, `[env]`.
+        length: steps of the running episodes, `[env]`.
+    """
+
+    state: State
+    keys: Tensor
+    step: Tensor
+    length: Tensor
 
 
 class FunctionalEnv(TensorEnv):
@@ -55,6 +71,7 @@ class FunctionalEnv(TensorEnv):
         action_space: of one env.
         max_episode_steps: steps after which an episode is truncated; None for no limit.
         num_envs: how many envs step together.
+        moment: where the envs stand; None before the first reset.
 
     Raises:
         ConfigError: a space is missing.
@@ -82,10 +99,7 @@ class FunctionalEnv(TensorEnv):
             num_envs=self.num_envs,
             max_episode_steps=self.max_episode_steps,
         )
-        self._keys = keys_of(0, self.num_envs, self.device)
-        self._step = torch.zeros(self.num_envs, dtype=torch.int64, device=self.device)
-        self._length = torch.zeros_like(self._step)
-        self._state: State | None = None
+        self.moment: Moment | None = None
 
     @abstractmethod
     def initial(self, random: Random) -> State:
@@ -123,46 +137,30 @@ class FunctionalEnv(TensorEnv):
         Raises:
             EnvError: states, observations, rewards or ends have another form than they should.
         """
-        if seed is not None:
-            self._keys = keys_of(seed, self.num_envs, self.device)
-            self._step = torch.zeros_like(self._step)
-        self._step = self._step + 1
-        state = {**self.initial(Random(self._keys, self._step))}
-        if self._state is None:
+        last, zeros = self.moment, torch.zeros(self.num_envs, dtype=torch.int64, device=self.device)
+        if last is None or seed is not None:
+            keys, step = keys_of(seed or 0, self.num_envs, self.device), zeros
+        else:
+            keys, step = last.keys, last.step + 1
+        state = {**self.initial(Random(keys, step))}
+        if last is None:
             self._check(state)
-        self._state = state
-        self._length = torch.zeros_like(self._length)
+        self.moment = Moment(state, keys, step, zeros)
         return self.observation(state)
 
     def step_tensors(self, action: Tensor) -> TensorStep:
         """Step every env, and begin the next episode where one ended."""
-        assert self._state is not None, "reset comes first"
-        self._state, self._step, self._length, step = self.stepped(
-            self._state, self._keys, self._step, self._length, action
-        )
+        assert self.moment is not None, "reset comes first"
+        self.moment, step = self.stepped(self.moment, action)
         return step
 
-    def stepped(
-        self, state: State, keys: Tensor, step: Tensor, length: Tensor, action: Tensor
-    ) -> tuple[State, Tensor, Tensor, TensorStep]:
-        """Return what follows from a state and actions; a function of its arguments alone.
-
-        Args:
-            state: of every env.
-            keys: what its random numbers follow from, `[env, 2]`.
-            step: steps of each env over all episodes, `[env]`.
-            length: steps of the running episodes, `[env]`.
-            action: `[env, *shape]`.
-
-        Returns:
-            State, step and length after the step, and the step.
-        """
-        step = step + 1
-        random = Random(keys, step)
-        following = self.transition(state, action, random)
-        reward = self.reward(state, action, following)
+    def stepped(self, moment: Moment, action: Tensor) -> tuple[Moment, TensorStep]:
+        """Return the moment after a step with actions `[env, *shape]`, and the step; it changes nothing."""
+        step, length = moment.step + 1, moment.length + 1
+        random = Random(moment.keys, step)
+        following = self.transition(moment.state, action, random)
+        reward = self.reward(moment.state, action, following)
         terminated = self.terminal(following)
-        length = length + 1
         if self.max_episode_steps is None:
             truncated = torch.zeros_like(terminated)
         else:
@@ -170,20 +168,19 @@ class FunctionalEnv(TensorEnv):
         ended = terminated | truncated
         begun = self.initial(random)
         final = self.observation(following)
-        after = {name: _where(ended, begun[name], value) for name, value in following.items()}
+        state = {name: _where(ended, begun[name], value) for name, value in following.items()}
         observation = _where(ended, self.observation(begun), final)
-        length = length.masked_fill(ended, 0)
-        return after, step, length, TensorStep(observation, reward, terminated, truncated, final)
+        after = Moment(state, moment.keys, step, length.masked_fill(ended, 0))
+        return after, TensorStep(observation, reward, terminated, truncated, final)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of every env, and where its random numbers stand."""
-        state = dict(self._state or {})
-        return {"state": state, "keys": self._keys, "step": self._step, "length": self._length}
+        return {} if self.moment is None else self.moment._asdict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state_dict` returned."""
-        self._state = {name: value.to(self.device) for name, value in state["state"].items()}
-        self._keys, self._step, self._length = (state[name].to(self.device) for name in ("keys", "step", "length"))
+        variables = {name: value.to(self.device) for name, value in state["state"].items()}
+        self.moment = Moment(variables, *(state[name].to(self.device) for name in ("keys", "step", "length")))
 
     def _check(self, state: State) -> None:
         """Take a step on the side, and hold the form of everything against the spaces.
@@ -193,7 +190,7 @@ class FunctionalEnv(TensorEnv):
         """
         for name, value in state.items():
             self._check_tensor("initial", value, (self.num_envs, *getattr(value, "shape", ())[1:]), None, f"[{name!r}]")
-        random = Random(self._keys, self._step)
+        random = Random(keys_of(0, self.num_envs, self.device), torch.zeros((), device=self.device).long())
         space = self.action_space
         shape, dtype = space.shape or (), _dtype_of(space)
         action = torch.zeros((self.num_envs, *shape), dtype=dtype, device=self.device)

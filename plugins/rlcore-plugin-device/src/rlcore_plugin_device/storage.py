@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -63,7 +63,7 @@ class Storage:
         assert self._action is not None
         return self._action
 
-    def describe(self, described: Mapping[Key, Tensor]) -> None:
+    def describe(self, described: Mapping[Any, Tensor]) -> None:
         """Write what the policy says of the actions, `[time, env, ...]` by key."""
         for key, value in described.items():
             if key not in self._described:

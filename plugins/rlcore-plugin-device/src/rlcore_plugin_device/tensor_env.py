@@ -6,7 +6,7 @@ Such an env is an `Env` of arrays too, so that evaluations, videos, transforms a
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -51,7 +51,6 @@ class TensorEnv(Env):
     """
 
     device: torch.device
-    capturable: ClassVar[bool] = False
 
     @abstractmethod
     def reset_tensors(self, seed: int | None = None) -> Tensor:
@@ -91,4 +90,4 @@ class TensorEnv(Env):
 
 
 def _array(tensor: Tensor) -> Array:
-    return tensor.cpu().numpy()  # type: ignore[no-any-return]
+    return tensor.cpu().numpy()
