@@ -14,8 +14,9 @@ from rlcore.errors import StorageError
 from rlcore.files.lock import in_use
 from rlcore.files.plain_files import read_plain
 from rlcore.files.replacement import replace
-from rlcore.process.life import how_it_ended
 from rlcore.run_folder.folder import CHECKPOINTS, MOST_BYTES
+
+_NO_WORD: Final = "its process ended without a word: it was killed, or something in it called os._exit"
 
 STATUS_FILE: Final = "status.json"
 # of the status: what people and commands count on
@@ -124,4 +125,4 @@ def as_it_is(folder: Path, status: Mapping[str, Any]) -> dict[str, Any]:
     except StorageError:  # nobody knows, so nothing is promised
         has_checkpoint = False
     state = "failed-resumable" if has_checkpoint else "failed"
-    return {**status, "state": state, "reason": f"its process {how_it_ended(None)}"}
+    return {**status, "state": state, "reason": _NO_WORD}
