@@ -1,0 +1,118 @@
+"""The model component: action values that stay in bounds by layer norm, and the policy that explores with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import gymnasium
+import torch
+from pydantic import Field, PositiveInt
+from rlcore_plugin_dqn.policy import EpsilonConfig, EpsilonGreedy
+from rlcore_plugin_dqn.shifted import Shifted
+from rlcore_plugin_mlp.network import initialise
+from torch import Tensor, nn
+
+from rlcore.errors import ConfigError
+from rlcore.types import Context
+
+
+class NormedQNetworkModel(nn.Module):
+    """Action values `[..., action]` of flat observations, by an MLP with layer norm after each hidden layer.
+
+    The norm keeps the values of actions that were not taken in bounds, so that neither a target network nor replay is
+    needed (Gallici et al., 2024, arXiv 2407.04811, section 3).
+
+    Attributes:
+        critic: observations to the greatest action value, `[..., 1]`.
+        first_action: the number of the first action.
+        schedulable: `epsilon`, which a schedule may move instead of `epsilon_end` and `epsilon_fraction`.
+
+    Raises:
+        ConfigError: the actions are not discrete, or the observations are not flat.
+    """
+
+    class Config(EpsilonConfig):
+        """Shape of the network, and how it explores."""
+
+        hidden: list[PositiveInt] = Field([120, 84], min_length=1, description="hidden sizes")
+        normalise_input: bool = Field(False, description="layer norm of the observations too")
+
+    def __init__(self, config: Config, context: Context) -> None:
+        super().__init__()
+        spec = context.env_spec
+        inputs, space = _inputs_of(spec.observation_space), _discrete(spec.action_space)
+        generator = torch.Generator().manual_seed(context.seed("q_values"))
+        sizes = [inputs, *config.hidden]
+        self.critic = Greatest(QNetwork(sizes, int(space.n), config.normalise_input, generator))
+        self.first_action = int(space.start)
+        explorer = EpsilonGreedy(self.q_values, int(space.n), config, context.progress)
+        self.policy = Shifted(explorer, self.first_action) if self.first_action else explorer
+        self.schedulable = self.policy.schedulable
+
+    @property
+    def q_values(self) -> QNetwork:
+        """Observations to action values."""
+        return self.critic.q_values
+
+    def parts(self) -> tuple[str, ...]:
+        """Return the names of the networks, which share their weights."""
+        return ("critic", "q_values")
+
+
+class QNetwork(nn.Module):
+    """Linear layers, each but the last with a layer norm and a rectifier behind it.
+
+    Args:
+        sizes: of the inputs, and of the hidden layers.
+        num_actions: size of the last layer.
+        normalise_input: whether a layer norm comes first.
+        generator: of the weights, by torch's own initialisation.
+    """
+
+    def __init__(
+        self, sizes: Sequence[int], num_actions: int, normalise_input: bool, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        layers: list[nn.Module] = [nn.LayerNorm(sizes[0])] if normalise_input else []
+        for inputs, outputs in pairwise(sizes):
+            layers += [nn.Linear(inputs, outputs), nn.LayerNorm(outputs), nn.ReLU()]
+        self.layers = nn.Sequential(*layers, nn.Linear(sizes[-1], num_actions))
+        for layer in self.layers:
+            if isinstance(layer, nn.Linear):
+                initialise(layer, "torch", 1.0, generator)
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Return the action values `[..., action]`."""
+        return self.layers(observation.float())  # type: ignore[no-any-return]
+
+    def raw(self) -> Callable[[Tensor], Tensor]:
+        """Return the forward pass, which the policy calls."""
+        return self.forward
+
+
+class Greatest(nn.Module):
+    """The greatest of the action values: what the state is worth to who is greedy from there on."""
+
+    def __init__(self, q_values: QNetwork) -> None:
+        super().__init__()
+        self.q_values = q_values
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Return the values `[..., 1]`."""
+        return self.q_values(observation).amax(-1, keepdim=True)  # type: ignore[no-any-return]
+
+
+def _inputs_of(space: gymnasium.Space[Any]) -> int:
+    if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
+        raise ConfigError(
+            f"[model] normed-q-network takes flat observations, not {space}; add [[transform]] use = 'transforms:flatten'"
+        )
+    return space.shape[0]
+
+
+def _discrete(space: gymnasium.Space[Any]) -> gymnasium.spaces.Discrete:
+    if not isinstance(space, gymnasium.spaces.Discrete):
+        raise ConfigError(f"[model] normed-q-network needs discrete actions, not {space}; use 'sac' or 'ppo' with them")
+    return space
