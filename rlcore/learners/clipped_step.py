@@ -55,12 +55,12 @@ class ClippedStep(GradientStep):
             return self.apply()
         if self.has_rows():
             self.backward(losses, alone=True)
-        self._joint.average(self._learner.rows)
+        self._joint.average(self._learner.turn.rows)
         return self.apply()
 
     def has_rows(self) -> bool:
         """Return whether this process has samples in the update; one without takes the step of the others."""
-        return self._joint is None or bool(self._learner.rows)
+        return self._joint is None or self._learner.turn.rows > 0
 
     def check_finite(self) -> None:
         """Read the flag of non-finite steps.

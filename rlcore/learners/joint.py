@@ -15,6 +15,8 @@ from torch import Tensor
 from rlcore.learners.flat_layout import FlatLayout
 
 if TYPE_CHECKING:
+    from rlcore.learners.base import Minimise, Turn
+    from rlcore.learners.gradient import GradientLearner
     from rlcore.learners.gradient_step import GradientStep
     from rlcore.types import Group, Key
 
@@ -41,6 +43,18 @@ class JointGradients:
         self._group = group
         self._steps = steps
         self._allocate()
+
+    def around(self, minimise: Minimise, learner: GradientLearner) -> Minimise:
+        """Return what minimises the losses of the rows that this rank has, or takes the step of the others."""
+
+        def minimise_rows(turn: Turn) -> Mapping[str, Tensor]:
+            turn.rows = rows_of(turn.minibatch)
+            if turn.rows:
+                return minimise(turn)
+            self.average(0, turn.due.numbers)
+            return learner.apply({})
+
+        return minimise_rows
 
     def average(self, rows: int, due: Sequence[int] | None = None) -> None:
         """Let steps take the gradients of all ranks; the backward of each is done, unless there are no rows.

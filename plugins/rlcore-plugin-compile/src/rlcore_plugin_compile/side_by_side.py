@@ -27,7 +27,7 @@ from rlcore.types import Loss, with_defaults
 from rlcore_plugin_compile.side_threads import SideThread, run_side_by_side
 
 if TYPE_CHECKING:
-    from rlcore.learners import Due, GradientStep
+    from rlcore.learners import Due, GradientLearner, GradientStep, Minimise, Turn
     from rlcore.types import Context, Key
 
 log = logging.getLogger(__name__)
@@ -87,6 +87,20 @@ class SideBySide:
         self._threads = [SideThread() for _ in self._sides[1:]]
         self._trial: _Trial | None = None if wanted else _Trial()
         self._said = False
+
+    def around(self, minimise: Minimise, learner: GradientLearner) -> Minimise:
+        """Return what takes a turn side by side, or as before where that is over or a hook comes between."""
+
+        def minimise_beside(turn: Turn) -> Mapping[str, Tensor]:
+            if self.over is not None or learner.hooked():
+                return minimise(turn)
+            metrics = learner.apply(self.take(turn.entries, turn.due))
+            if self.over is not None:
+                log.debug("the losses of an update are computed one after the other: %s", self.over)
+                self.close()
+            return metrics
+
+        return minimise_beside
 
     def take(self, entries: Mapping[Key, Tensor], due: Due) -> dict[str, Tensor]:
         """Take losses and gradients, and leave these in the steps; return losses and metrics, detached.
