@@ -242,6 +242,7 @@ class EnvStepper:
         infos: _Infos,
     ) -> Generator[None]:
         """Fill the storage and the infos of ended episodes; yield where envs step elsewhere."""
+        # names of this function, as the loop reads each of them in every step
         act, heart, transformed = policy.act, self._heart, bool(self._transforms)
         observations, rewards = storage.observation, storage.reward
         terminations, truncations = storage.terminated, storage.truncated

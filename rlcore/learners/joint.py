@@ -71,7 +71,7 @@ class JointGradients:
         if rows:
             self._clear(due)
             for number in due:
-                self._write(number, *self._steps[number].taken())
+                self._write(number, *self._steps[number].gradients())
         self._sum(rows)
         for number in due:
             self._steps[number].replace(self._gradients[number], self._totals[number])
