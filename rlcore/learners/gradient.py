@@ -110,8 +110,7 @@ class GradientLearner(Updating):
         check_trained(self._named_steps, self._loss, self.model)
         self.turn.due = next(iter(self._paces.at(1)), self.turn.due)  # for a hook that steps before the first update
         self._schedules = bind(context.schedulers, self.optimizers, context.built)
-        of_parts = [schedule for schedule in self._schedules if isinstance(schedule, ScheduledOfPart)]
-        self._of_parts = {schedule.scheduler.target: schedule for schedule in of_parts}
+        self._of_parts = {each.scheduler.target: each for each in self._schedules if isinstance(each, ScheduledOfPart)}
         self._joint = JointGradients(context.group, self._steps) if context.group.size > 1 else None
         self._noise = noise_of(self._loss, context)
         self._layers = trained_layers(self._loss)

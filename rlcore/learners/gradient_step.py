@@ -147,8 +147,8 @@ class GradientStep:
         if not finite:
             self.skipped += 1
         elif adam is not None:
-            clips = self.max_norm is not None and norm.item() > self.max_norm
-            adam.fused_step(gradients, norm / self.max_norm if clips else None, None)
+            limit = self.max_norm
+            adam.fused_step(gradients, None if limit is None or norm.item() <= limit else norm / limit, None)
         else:
             self._plain_step(norm)
 

@@ -35,7 +35,7 @@ from rlcore.types.part import with_defaults
 from rlcore.types.progress import Every
 
 
-class Builder(SectionBuilder):
+class RunBuilder(SectionBuilder):
     """Builds one run.
 
     Attributes:

@@ -94,11 +94,7 @@ class SideBySide:
         def minimise_beside(turn: Turn) -> Mapping[str, Tensor]:
             if self.over is not None or learner.hooked():
                 return minimise(turn)
-            metrics = learner.apply(self.take(turn.entries, turn.due))
-            if self.over is not None:
-                log.debug("the losses of an update are computed one after the other: %s", self.over)
-                self.close()
-            return metrics
+            return learner.apply(self.take(turn.entries, turn.due))
 
         return minimise_beside
 
@@ -174,7 +170,7 @@ class SideBySide:
                 f"[learner] parallel = true: the losses of this update cannot be computed at the same time: {reason}; "
                 "leave the key out, or set it to false"
             )
-        self.over = reason
+        self._end(reason)
         return _Plan((), keys)
 
     def _one_after_the_other(
@@ -221,7 +217,12 @@ class SideBySide:
                 f"on {threads} threads, {beside * 1e3:.2f} ms for losses and gradients instead of {alone * 1e3:.2f}"
             )
             return
-        self.over = f"{beside * 1e3:.2f} ms for losses and gradients on {threads} threads, {alone * 1e3:.2f} on one"
+        self._end(f"{beside * 1e3:.2f} ms for losses and gradients on {threads} threads, {alone * 1e3:.2f} on one")
+
+    def _end(self, reason: str) -> None:
+        log.debug("the losses of an update are computed one after the other: %s", reason)
+        self.over = reason
+        self.close()
 
     def _say(self, how: str) -> None:
         self._said = True
