@@ -17,7 +17,6 @@ from rlcore.types.part import defines
 
 if TYPE_CHECKING:
     from rlcore.learners.base import Minimise, Turn
-    from rlcore.learners.gradient import GradientLearner
 
 
 class NoisyMinibatch(FoundEntries):
@@ -85,7 +84,7 @@ class LossNoise:
             self._of_rank = self._generator
             self._generator = torch.Generator().manual_seed(context.seed("noise"))
 
-    def around(self, minimise: Minimise, learner: GradientLearner) -> Minimise:
+    def around(self, minimise: Minimise, learner: Any) -> Minimise:
         """Return what minimises losses with noise, which all turns of an update share."""
 
         def minimise_with_noise(turn: Turn) -> Mapping[str, Tensor]:

@@ -14,7 +14,6 @@ from rlcore.types import Group
 
 if TYPE_CHECKING:
     from rlcore.learners.base import Minimise, Turn
-    from rlcore.learners.gradient import GradientLearner
     from rlcore.learners.gradient_step import GradientStep
 
 
@@ -38,7 +37,7 @@ class Statistics:
         self._moving: dict[Due, dict[str, Tensor]] = {}
         self._before: list[Tensor] = []
 
-    def around(self, minimise: Minimise, learner: GradientLearner) -> Minimise:
+    def around(self, minimise: Minimise, learner: Any) -> Minimise:
         """Return what minimises losses, and takes changes of buffers back where a step was not finite.
 
         Where a hook steps, that is said by the steps that it asks the learner for, and by the losses.
