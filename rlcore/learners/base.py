@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Turn:
-    """The values of an update, in the turn that is taken.
+    """What an update works on, in one of its turns.
 
     Attributes:
         minibatch: as the hooks left it.
         entries: what the loss reads: those of the minibatch, and noise where the loss samples any.
         turns: what is due in the update, one after the other.
-        due: which of them is taken.
+        due: the one of them that is taken.
         rows: samples of this process, where several train together; 0 for one that takes the step of the others.
         losses: those that a hook was handed to step by; None where the learner steps.
     """

@@ -121,10 +121,7 @@ class GradientLearner(Updating):
         self.apply_schedules()  # what a schedule begins with need not be the value of the config
 
     def take_step(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
-        """Minimise the losses that are due, then move the targets; return losses, metrics and `grad_norm`, detached.
-
-        Nothing is computed where no optimizer steps.
-        """
+        """Minimise the losses that are due, then move the targets; return losses, metrics and `grad_norm`, detached."""
         turns = self._paces.at(self.progress.updates + 1)
         turn = self.turn = Turn(minibatch, minibatch, turns)
         metrics: dict[str, Tensor] = {}
