@@ -243,7 +243,7 @@ class GradientLearner(Updating):
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set them, and follow what was restored before."""
+        """Set counts and noise, and follow the progress and the optimizers, which were restored before."""
         self.skipped_updates = state["skipped_updates"]
         if self._targets is not None:
             self._targets.load_state_dict(state["targets"])

@@ -189,10 +189,10 @@ def test_hooks_between_loss_and_step_are_for_ranks_with_rows(hook):
         assert_close(weights(learner), weights(alone))
 
 
-def test_one_rank_keeps_todays_path():
+def test_a_process_that_trains_alone_has_nothing_around_its_update():
     learner = learner_of(Alone())
-    assert learner._joint is None
     assert learner.group.size == 1
+    assert learner._minimise == learner.minimise
 
 
 @pytest.mark.parametrize("clip_grad_norm", [True, False])
