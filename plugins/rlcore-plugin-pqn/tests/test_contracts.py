@@ -1,33 +1,84 @@
-"""The contract of losses, and the values of this one."""
-
-from pathlib import Path
+"""The contracts of the plugin, of its loss and of its model, and what both compute."""
 
 import pytest
-from rlcore_plugin_testing.contracts import LossContract, PluginContract
+import torch
+from rlcore_plugin_testing.contracts import LossContract, ModelContract, PluginContract
 from rlcore_plugin_testing.contracts.data import minibatch
+from rlcore_plugin_testing.small_run import make_run
 
-import rlcore
+from rlcore.errors import ConfigError
 
-EXAMPLE = Path(__file__).with_name("example.toml")
+ACTIONS = {"env": {"use": "testing:toy", "actions": "discrete"}}
+MODEL = {"model": {"use": "pqn:normed-q-network", "hidden": [8]}, "estimator": {"use": "ppo:gae"}}
 
 
 class TestPlugin(PluginContract):
     plugin = "pqn"
 
 
-class TestPqnLoss(LossContract):
+class TestLoss(LossContract):
     use = "pqn"
+    around = {**ACTIONS, **MODEL}
 
-    def test_the_coefficients_weigh_their_terms(self):
+    def test_it_is_half_the_squared_error_of_the_actions_taken(self):
         context = self.bench()
-        entries = minibatch(context)
-        once = self.make(context, critic_coef=1.0, entropy_coef=1.0)(entries)
-        twice = self.make(context, critic_coef=2.0, entropy_coef=2.0)(entries)
-        for name, factor in (("loss_actor", 1), ("loss_critic", 2), ("loss_entropy", 2)):
-            assert twice[name].item() == pytest.approx(factor * once[name].item())
-        assert once["loss_entropy"].item() == pytest.approx(-once["entropy"].item())
+        entries, loss = minibatch(context), self.make(context)
+        values = context.model.q_values(entries["observation"])
+        taken = torch.stack([row[action] for row, action in zip(values, entries["action"].tolist(), strict=True)])
+        expected = sum((taken - entries["value_target"][:, 0]) ** 2) / 2 / len(taken)
+        assert loss(entries)["loss_q"].item() == pytest.approx(expected.item(), rel=1e-5)
 
 
-def test_the_example_trains(tmp_path):
-    config = rlcore.load_config(EXAMPLE, ["run.total_frames=1_024", f"run.folder='{tmp_path}'"])
-    assert rlcore.build(config).trainer.train().frames == 1024
+class TestModel(ModelContract):
+    use = "pqn:normed-q-network"
+    config = {"hidden": [8]}
+    around = {**ACTIONS, "loss": {"use": "pqn"}, "estimator": {"use": "ppo:gae"}}
+
+    @pytest.mark.parametrize("normalise_input", [False, True])
+    def test_each_hidden_layer_has_a_norm(self, normalise_input):
+        model = self.make(self.bench(), hidden=[8, 6], normalise_input=normalise_input)
+        kinds = [type(layer).__name__ for layer in model.q_values.layers]
+        hidden = ["Linear", "LayerNorm", "ReLU"]
+        assert kinds == [*(["LayerNorm"] if normalise_input else []), *hidden, *hidden, "Linear"]
+
+
+def test_value_targets_are_those_of_q_lambda():
+    """By the recursion of the paper, from the last step back, with both kinds of ends."""
+    sections = {**ACTIONS, **MODEL, "loss": {"use": "pqn"}}
+    sections["estimator"] = {"use": "ppo:gae", "gamma": 0.9, "lmbda": 0.6}
+    trainer = make_run("env.num_envs=2", sections=sections).trainer
+    parts = trainer.parts
+    ends = {"terminated": 0, "truncated": 0}
+    for _ in range(4):
+        batch = parts.collector.collect()
+        parts.estimator(batch)
+        following, targets = batch["next"], batch["value_target"].clone()
+        with torch.no_grad():
+            best = parts.stateful["model"].q_values(following["observation"]).amax(-1, keepdim=True)
+        for env in range(batch.batch_size[0]):
+            later = None
+            for time in reversed(range(batch.batch_size[1])):
+                reward, value = following["reward"][env, time], best[env, time]
+                if following["terminated"][env, time]:
+                    later = reward
+                elif following["done"][env, time] or later is None:
+                    later = reward + 0.9 * value
+                else:
+                    later = reward + 0.9 * (0.6 * later + 0.4 * value)
+                torch.testing.assert_close(targets[env, time], later)
+        for name in ends:
+            ends[name] += int(following[name].sum())
+    assert all(ends.values())
+
+
+@pytest.mark.parametrize(
+    ("sections", "expected"),
+    [
+        ({"env": {"use": "testing:toy", "actions": "bounded"}}, "needs discrete actions"),
+        ({"env": {"use": "testing:toy-dict"}}, "takes flat observations"),
+        ({"estimator": []}, "value_target"),
+    ],
+)
+def test_what_does_not_fit_is_refused(sections, expected):
+    with pytest.raises(ConfigError, match=expected):
+        make_run(sections={**ACTIONS, **MODEL, "loss": {"use": "pqn"}, **sections})
