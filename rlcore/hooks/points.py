@@ -280,13 +280,13 @@ class LoopHooks:
         if key not in taken and other == name:
             return key
         if key in merged:
-            own = under_name_of(other, key)
-            merged[own] = merged.pop(key)
-            merged.hooks[own] = other
+            longer = under_name_of(other, key)
+            merged[longer] = merged.pop(key)
+            merged.hooks[longer] = other
             shown = merged.get("log_pbar", set())
             if key in shown:
                 shown.remove(key)
-                shown.add(own)
+                shown.add(longer)
         if key not in self._warned:
             self._warned.add(key)
             log.warning(
@@ -296,9 +296,9 @@ class LoopHooks:
                 implementation.point,
                 "the learner" if key in taken else f"hook {other!r}",
             )
-        own = under_name_of(name, key)
-        merged.hooks[own] = name
-        return own
+        longer = under_name_of(name, key)
+        merged.hooks[longer] = name
+        return longer
 
 
 def call(implementation: Implementation, *arguments: Any) -> Any:

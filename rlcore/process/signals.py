@@ -43,11 +43,6 @@ _STANDING: Final = 10.0
 _LOOK: Final = 0.2
 
 
-def signal_name(number: int) -> str:
-    """Return what a signal is called; those of real time have no name."""
-    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-
-
 class StopAtOnce(KeyboardInterrupt, Interruption):
     """The second Ctrl-C, or SIGQUIT: the process ends, and nothing more is saved.
 
