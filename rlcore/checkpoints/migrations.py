@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 
-def _same(value: dict[str, Any]) -> dict[str, Any]:
+def _unchanged(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
@@ -24,8 +24,8 @@ class Migration:
         state: takes and returns what `state.json` says: component name to state.
     """
 
-    manifest: Callable[[dict[str, Any]], dict[str, Any]] = _same
-    state: Callable[[dict[str, Any]], dict[str, Any]] = _same
+    manifest: Callable[[dict[str, Any]], dict[str, Any]] = _unchanged
+    state: Callable[[dict[str, Any]], dict[str, Any]] = _unchanged
 
 
 def _unbound(manifest: dict[str, Any]) -> dict[str, Any]:

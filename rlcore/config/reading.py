@@ -136,13 +136,13 @@ def _load_plugins_of_keys(reading: Reading, label: str, config: BaseModel) -> No
                 reading.problems.append(f"[{label}] {key} = true: {error}")
 
 
-def _name(said: str, provided: Provided, table: Table, names: set[str]) -> str:
+def _name(configured: str, provided: Provided, table: Table, names: set[str]) -> str:
     """Return the name of a section: what it says, or that of its component, with that of its policy."""
     kind = provided.component.kind
     if table.policy and not is_repeated(kind):
         return table.policy
-    own = said or free_name(provided.component.name, {entry.removeprefix(f"{table.policy}.") for entry in names})
-    return qualified(own, table.policy) if table.policy else said or free_name(provided.component.name, names)
+    name = configured or free_name(provided.component.name, {entry.removeprefix(f"{table.policy}.") for entry in names})
+    return qualified(name, table.policy) if table.policy else configured or free_name(provided.component.name, names)
 
 
 def _validated(reading: Reading, provided: Provided, label: str, place: str, keys: dict[str, Any]) -> BaseModel | None:

@@ -34,9 +34,9 @@ class GrowingFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._held = bytearray()
+        self._pending = bytearray()
         self._descriptor: int | None = None
-        self._known = False
+        self._is_read = False
         self._size = 0
         self._half_at: int | None = None
         self._digest = xxhash.xxh3_128()
@@ -49,9 +49,9 @@ class GrowingFile:
     @property
     def size(self) -> int:
         """Bytes of all that was appended, also of what the disk has not taken yet."""
-        if not self._known:
+        if not self._is_read:
             self._take_over()
-        return self._size + len(self._held)
+        return self._size + len(self._pending)
 
     def append(self, lines: bytes) -> None:
         """Append whole lines; they reach the system with the next flush, or when a few kilobytes have come together.
@@ -59,10 +59,10 @@ class GrowingFile:
         Raises:
             OSError: the disk refuses them for so long that 16 MiB wait; what came in last is left out.
         """
-        if len(self._held) + len(lines) > _MOST_HELD:
+        if len(self._pending) + len(lines) > _MOST_HELD:
             self.flush()
-        self._held += lines
-        if len(self._held) >= _BUFFER:
+        self._pending += lines
+        if len(self._pending) >= _BUFFER:
             try:
                 self.flush()
             except OSError:  # whoever flushes hears of it, and it is tried again with the next line
@@ -74,7 +74,7 @@ class GrowingFile:
         Raises:
             OSError: the disk refuses it; it is kept, and tried again with the next flush.
         """
-        if not self._held:
+        if not self._pending:
             return
         descriptor = self._open()
         status = os.fstat(descriptor)
@@ -86,11 +86,12 @@ class GrowingFile:
             os.ftruncate(descriptor, begin)
         self._half_at = begin
         try:
-            _write_all(descriptor, self._held)
+            _write_all(descriptor, self._pending)
         except OSError:
-            self._half_at += self._taken(self._held.rfind(b"\n", 0, os.fstat(descriptor).st_size - begin) + 1)
+            written = os.fstat(descriptor).st_size - begin
+            self._half_at += self._count_written(self._pending.rfind(b"\n", 0, written) + 1)
             raise
-        self._taken(len(self._held))
+        self._count_written(len(self._pending))
         self._half_at = None
 
     def close(self) -> None:
@@ -108,7 +109,7 @@ class GrowingFile:
         """Return how long the file is, in bytes, and the checksum of what it holds."""
         size = self.size
         digest = self._digest.copy()
-        digest.update(self._held)
+        digest.update(self._pending)
         return {"size": size, "xxh3": digest.hexdigest()}
 
     def go_back(self, position: Mapping[str, Any]) -> str:
@@ -122,7 +123,7 @@ class GrowingFile:
             OSError: it cannot be read or cut.
         """
         self._close()
-        self._held.clear()
+        self._pending.clear()
         here, difference = self._compared(position)
         if self._size == position["size"]:
             self._cut(here)
@@ -145,25 +146,25 @@ class GrowingFile:
     def set_aside(self) -> Path | None:
         """Begin with an empty file; one that is there gets another name, which is returned."""
         self._close()
-        self._held.clear()
+        self._pending.clear()
         self._start_over()
-        self._known = True
+        self._is_read = True
         if not os.path.lexists(self.path):
             return None
         aside = self.path.with_name(f"{self.path.name}.before-{secrets.token_hex(3)}")
         os.rename(self.path, aside)
         return aside
 
-    def _taken(self, count: int) -> int:
+    def _count_written(self, count: int) -> int:
         """Note that the disk has taken so many bytes of what is held."""
-        self._digest.update(self._held[:count])
+        self._digest.update(self._pending[:count])
         self._size += count
-        del self._held[:count]
+        del self._pending[:count]
         return count
 
     def _open(self) -> int:
         if self._descriptor is None:
-            if not self._known:
+            if not self._is_read:
                 self._take_over()
             if not self.path.parent.is_dir():
                 self.path.parent.mkdir(parents=True)
@@ -189,7 +190,7 @@ class GrowingFile:
         if whole != here:
             self._look(whole)
             self._cut(here)
-        self._known = True
+        self._is_read = True
 
     def _compared(self, position: Mapping[str, Any]) -> tuple[int, str]:
         """Read the file up to a position; return how many bytes it has, and what is not as it was."""
@@ -211,7 +212,7 @@ class GrowingFile:
                 self._digest.update(piece)
                 self._size += len(piece)
                 left -= len(piece)
-        self._known = True
+        self._is_read = True
         return here
 
     def _whole_lines(self, size: int) -> int:

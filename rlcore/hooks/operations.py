@@ -209,21 +209,20 @@ class Operations:
     def _rename(self) -> None:
         """Give every operation a name of its own: where several would have one name, the destination is added."""
         bases = Counter(self._name(entry) for entry in self._registered)
-        taken: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for entry in self._registered:
             name = self._name(entry)
             if bases[name] > 1:
                 name = f"{name}/{entry.destination}"
-            taken[name] += 1
-            entry.hook.name = name if taken[name] == 1 else f"{name}-{taken[name]}"
+            counts[name] += 1
+            entry.hook.name = name if counts[name] == 1 else f"{name}-{counts[name]}"
 
     def _name(self, entry: Registered) -> str:
-        given = self._names.get(id(entry.source))
-        if given is not None:
-            return given
-        function = getattr(
-            entry.operation, "__qualname__", None
-        )  # by name: functions have one, other callables have not
+        name = self._names.get(id(entry.source))
+        if name is not None:
+            return name
+        # by name: functions have one, other callables have not
+        function = getattr(entry.operation, "__qualname__", None)
         return function or type(entry.operation).__name__
 
     def _update(self) -> None:

@@ -84,7 +84,7 @@ class LoopHooks:
             if point.kind == "owner" and len(owners) > 1:
                 names = " and ".join(str(owner.hook) for owner in owners)
                 raise PluginError(f"point {name!r} has one owner, but {names} implement it; disable one of them")
-        self.need_tensordicts = any(each.reads_batch for found in self._points.values() for each in found)
+        self.need_tensordicts = any(item.reads_batch for point in self._points.values() for item in point)
         self._process_optim_batch = self._points["process_optim_batch"]
         self._post_loss = self._points["post_loss"]
         self._optimizer = self._points["optimizer"]
@@ -204,7 +204,7 @@ class LoopHooks:
         """Return the metrics of a step together with those of the hooks."""
         if not self._post_optim_log:
             return metrics
-        return {**metrics, **self._collect(self._post_optim_log, metrics, minibatch, learner, taken=metrics)}
+        return {**metrics, **self._collect(self._post_optim_log, metrics, minibatch, learner, reserved=metrics)}
 
     def post_epoch_log(self, batch: TensorDict | None, learner: Learner) -> Mapping[str, Any]:
         """Collect metrics after the minibatches of an epoch."""
@@ -241,14 +241,14 @@ class LoopHooks:
         _notify_isolated(reversed(self._points["shutdown"]), trainer)
 
     def _collect(
-        self, implementations: tuple[Implementation, ...], *arguments: Any, taken: Collection[str] = ()
+        self, implementations: tuple[Implementation, ...], *arguments: Any, reserved: Collection[str] = ()
     ) -> Mapping[str, Any]:
         """Merge the mappings of a collect point; `log_pbar` marks the keys of its own mapping.
 
         Args:
             implementations: of the point.
             arguments: of the point.
-            taken: names that the learner uses.
+            reserved: names that the learner uses.
         """
         if not implementations:  # as in most iterations, of which some have a single step
             self.collected = {}
@@ -267,26 +267,26 @@ class LoopHooks:
                     continue
                 if not isinstance(key, str):
                     raise implementation.wrong_return(result, f"names of metrics that are text, not {key!r}")
-                key = self._free_key(key, implementation, merged, taken)
+                key = self._free_key(key, implementation, merged, reserved)
                 merged[key] = value
                 if show:
                     merged.setdefault("log_pbar", set()).add(key)
         return merged
 
-    def _free_key(self, key: str, implementation: Implementation, merged: HookMetrics, taken: Collection[str]) -> str:
+    def _free_key(self, key: str, implementation: Implementation, merged: HookMetrics, names: Collection[str]) -> str:
         """Return `key`, or one with the name of the hook where the learner or another hook of the point uses it."""
         name = implementation.hook.name
         other = merged.hooks.setdefault(key, name)
-        if key not in taken and other == name:
+        if key not in names and other == name:
             return key
         if key in merged:
-            own = under_name_of(other, key)
-            merged[own] = merged.pop(key)
-            merged.hooks[own] = other
+            other_key = under_name_of(other, key)
+            merged[other_key] = merged.pop(key)
+            merged.hooks[other_key] = other
             shown = merged.get("log_pbar", set())
             if key in shown:
                 shown.remove(key)
-                shown.add(own)
+                shown.add(other_key)
         if key not in self._warned:
             self._warned.add(key)
             log.warning(
@@ -294,11 +294,11 @@ class LoopHooks:
                 key,
                 name,
                 implementation.point,
-                "the learner" if key in taken else f"hook {other!r}",
+                "the learner" if key in names else f"hook {other!r}",
             )
-        own = under_name_of(name, key)
-        merged.hooks[own] = name
-        return own
+        own_key = under_name_of(name, key)
+        merged.hooks[own_key] = name
+        return own_key
 
 
 def call(implementation: Implementation, *arguments: Any) -> Any:

@@ -62,17 +62,17 @@ class Implementation:
         """Say on `error` which hook raised it, and where."""
         blame(error, f"{self.hook} at point {self.point!r}", HookError)
 
-    def wrong_return(self, found: Any, expected: str) -> HookError:
+    def wrong_return(self, value: Any, expected: str) -> HookError:
         """Return the error for a return value of a wrong type."""
         return HookError(
-            f"{self.hook} at point {self.point!r} returned {type(found).__name__}; expected {expected}. "
+            f"{self.hook} at point {self.point!r} returned {type(value).__name__}; expected {expected}. "
             "Return the new value, or None to leave it as it is."
         )
 
-    def not_an_error(self, found: BaseException) -> HookError:
+    def not_an_error(self, error: BaseException) -> HookError:
         """Return the error for what ends programs or loops elsewhere, and would end the run here without a word."""
         return HookError(
-            f"{self.hook} at point {self.point!r} raised {type(found).__name__}: a hook cannot exit; "
+            f"{self.hook} at point {self.point!r} raised {type(error).__name__}: a hook cannot exit; "
             "to end the run, call trainer.request_stop(reason)"
         )
 
@@ -137,13 +137,13 @@ def _problems(hook: Hook, name: str, mark: Mapping[str, Any]) -> Iterator[str]:
             "Use the points before and after it."
         )
         return
-    known = POINTS[name].arguments
+    arguments = POINTS[name].arguments
     for parameter in _parameters(hook.instance, name):
         passed = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-        if passed and parameter.default is parameter.empty and parameter.name not in known:
+        if passed and parameter.default is parameter.empty and parameter.name not in arguments:
             yield (
                 f"{hook} at point {name!r} asks for {parameter.name!r}, which the point has not"
-                f"{did_you_mean(parameter.name, known)}; it has {', '.join(known)}"
+                f"{did_you_mean(parameter.name, arguments)}; it has {', '.join(arguments)}"
             )
 
 
@@ -184,10 +184,10 @@ def _implementations(manager: pluggy.PluginManager, point: Point) -> tuple[Imple
     from rlcore.types.collected import takes_columns  # listing plugins does without it
 
     caller = getattr(manager.hook, point.name)  # pluggy has one for each name
-    found = []
+    implementations = []
     for implementation in reversed(caller.get_hookimpls()):
         hook, names = implementation.plugin.hook, tuple(implementation.argnames)
         reads_batch = "batch" in names and not takes_columns(hook.instance)
         call = _adapter(implementation.function, names, point)
-        found.append(Implementation(hook, point.name, call, reads_batch))
-    return tuple(found)
+        implementations.append(Implementation(hook, point.name, call, reads_batch))
+    return tuple(implementations)

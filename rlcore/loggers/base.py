@@ -33,7 +33,7 @@ class LoggerBase(Logger):
         self.exp_name = exp_name
         self.log_dir = log_dir
         self._steps: Counter[str] = Counter()
-        self._said: set[str] = set()
+        self._unshown_kinds: set[str] = set()
         self._experiment: Any = self._create_experiment()
 
     def _create_experiment(self) -> Any:
@@ -102,6 +102,6 @@ class LoggerBase(Logger):
         log.error("%s; the run goes on", what)
 
     def _cannot_show(self, kind: str) -> None:
-        if kind not in self._said:
-            self._said.add(kind)
+        if kind not in self._unshown_kinds:
+            self._unshown_kinds.add(kind)
             log.warning("%s cannot show %s; they are left out there", type(self).__name__, kind)

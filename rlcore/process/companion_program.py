@@ -119,13 +119,13 @@ class Companion:
 
     def run(self) -> None:
         """Watch until the process is gone; it ends this one where its run ends well."""
-        while not self._gone(_LOOK_SECONDS):
+        while not self._wait_for_end(_LOOK_SECONDS):
             self._starts = {pid: self._starts.get(pid) or started(pid) for pid in self._words.workers}
             if self._look():
                 return
         self._after_its_end("")
 
-    def _gone(self, seconds: float) -> bool:
+    def _wait_for_end(self, seconds: float) -> bool:
         """Wait until the process is gone; return whether it is."""
         if self._ends is not None and os.getppid() == self._pid:
             return bool(select.select([self._ends], [], [], seconds)[0])
@@ -200,7 +200,7 @@ class Companion:
         except ProcessLookupError:  # it ended by itself just now
             self._after_its_end("")
             return
-        self._gone(_GONE_SECONDS)
+        self._wait_for_end(_GONE_SECONDS)
         say(f"{reason}{place}; it was killed")
         self._after_its_end(f"{reason}{place}; it was killed")
 

@@ -53,9 +53,9 @@ class _Forks:
         """Be called at every fork from now on."""
         if not self._registered:
             self._registered = True
-            os.register_at_fork(before=self._before, after_in_child=self._in_child)
+            os.register_at_fork(before=self._note_thread, after_in_child=self._in_child)
 
-    def _before(self) -> None:
+    def _note_thread(self) -> None:
         self._from_main = threading.current_thread() is threading.main_thread()
 
     def _in_child(self) -> None:

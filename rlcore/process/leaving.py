@@ -74,12 +74,12 @@ def _bound(code: int, seconds: float) -> None:
 def left() -> str:
     """Return what keeps this process from ending."""
     main = threading.main_thread()
-    threads = [f"thread {thread.name!r}{_place(thread)}" for thread in _others() if thread is not main]
+    threads = [f"thread {thread.name!r}{_place(thread)}" for thread in _waited_threads() if thread is not main]
     children = [f"child process {child.pid} ({child.name})" for child in _children()]
     return ", ".join([*threads, *children]) or f"a handler of atexit{_place(main)}"
 
 
-def _others() -> Iterable[threading.Thread]:
+def _waited_threads() -> Iterable[threading.Thread]:
     return [thread for thread in threading.enumerate() if not thread.daemon]
 
 

@@ -140,7 +140,7 @@ class _Stopping:
         self._give_up = give_up
         self._main = threading.get_ident()
         self._previous: dict[int, Any] = {}
-        self._heard: list[int] = []  # by the thread; as `received`, but perhaps earlier
+        self._arrived: list[int] = []  # by the thread; as `received`, but perhaps earlier
         self._sent: set[int] = set()  # by the thread, to the main thread
         self._expired = self._raised = self._woken = self.over = False
         self.forking = threading.local()  # its `mask` is that of a thread which forks just now
@@ -194,45 +194,45 @@ class _Stopping:
             return
         if self._expired and not self._raised:  # the thread sent it; a first signal may have waited until now
             self._raised = True
-            raise GraceExpired(f"no safe point within {self._grace:g} s of {self._first().name}")
+            raise GraceExpired(f"no safe point within {self._grace:g} s of {self._first_signal().name}")
         self.received.append(number)
-        if _at_once(self.received) or _at_once(self._heard):  # two that came while it was busy are one call here
+        if _at_once(self.received) or _at_once(self._arrived):  # two that came while it was busy are one call here
             self._raised = True
             raise StopAtOnce(number)
         self._request_stop(signal.Signals(number).name)
 
-    def _first(self) -> signal.Signals:
-        return signal.Signals((self.received or self._heard)[0])
+    def _first_signal(self) -> signal.Signals:
+        return signal.Signals((self.received or self._arrived)[0])
 
     def _count(self) -> None:
         """Give up the iteration when the grace time is over, and the process when that does not help."""
         self._hear(None)
         if self._passes(self._grace) and self._saves_stand_still():
             self._interrupt()
-        elif _at_once(self._heard):
+        elif _at_once(self._arrived):
             self._wake()
         self._passes(_REACTION, at_once=False)
         if self._raised:  # what is left of the main thread's work is to save and to shut down
             self._saves_stand_still()
             self._passes(_SHUTDOWN, at_once=False)
         if not self.over:
-            self._give_up(self._first())
+            self._give_up(self._first_signal())
 
     def _hear(self, seconds: float | None) -> None:
         """Take in the signals that come, until one is ours, the time is over, or the block ends."""
-        heard = len(self._heard)
-        while not self.over and len(self._heard) == heard:
+        heard = len(self._arrived)
+        while not self.over and len(self._arrived) == heard:
             if not select.select([self._reading], [], [], seconds)[0]:
                 return
             came = os.read(self._reading, 4096)
             # one whose handler was replaced inside is no longer a matter of this block
-            self._heard += [n for n in came if n in self._previous and signal.getsignal(n) == self._handle]
+            self._arrived += [n for n in came if n in self._previous and signal.getsignal(n) == self._handle]
 
     def _passes(self, seconds: float, at_once: bool = True) -> bool:
         """Wait; return False as soon as the block ends or, with `at_once`, the run is to stop at once."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
-            if self.over or (at_once and _at_once(self._heard)):
+            if self.over or (at_once and _at_once(self._arrived)):
                 return False
             self._hear(left)
         return not self.over
@@ -248,9 +248,9 @@ class _Stopping:
     def _interrupt(self) -> None:
         """Raise `GraceExpired` in the main thread, wherever it is."""
         with self._sending:
-            if not self.over and signal.getsignal(self._first()) == self._handle:
+            if not self.over and signal.getsignal(self._first_signal()) == self._handle:
                 self._expired = True
-                self._send(self._first())
+                self._send(self._first_signal())
 
     def _wake(self) -> None:
         """Send the signal once more when the main thread does not react.
@@ -260,7 +260,7 @@ class _Stopping:
         """
         self._passes(_WAKE, at_once=False)
         with self._sending:
-            number = signal.Signals(self._heard[-1])
+            number = signal.Signals(self._arrived[-1])
             if not self.over and not self._raised and signal.getsignal(number) == self._handle:
                 self._woken = True
                 self._send(number)

@@ -58,12 +58,12 @@ def outside(manifest: Mapping[str, Any], domain: Mapping[str, str], versions: Ma
         domain: of this process.
         versions: of what this process uses; what came or went is a difference in the config, or only watches.
     """
-    both = manifest["versions"].keys() & versions.keys()
-    before, now = ({n: v for n, v in side.items() if n in both} for side in (manifest["versions"], versions))
+    common = manifest["versions"].keys() & versions.keys()
+    recorded, current = ({n: v for n, v in side.items() if n in common} for side in (manifest["versions"], versions))
     return [
         *differences(without_sources(manifest["domain"]), without_sources(domain)),
         *source_differences(manifest["domain"], domain),
-        *differences(before, now, "the version of "),
+        *differences(recorded, current, "the version of "),
     ]
 
 
@@ -88,23 +88,23 @@ def inexact_device(device: torch.device) -> list[str]:
     return []
 
 
-def check_owners(before: Mapping[str, str], now: Mapping[str, str]) -> None:
+def check_owners(writers: Mapping[str, str], providers: Mapping[str, str]) -> None:
     """Refuse to give state to a component of another distribution than the one that wrote it.
 
     Raises:
         StorageError: a plugin was replaced by another that has its name; names both.
     """
-    for line in changed_owners(before, now):
+    for line in changed_owners(writers, providers):
         raise StorageError(
             f"{line}; install what wrote it again, or go on with the other one and without the promise of an exact "
             "resume: --accept-changes"
         )
 
 
-def changed_owners(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+def changed_owners(writers: Mapping[str, str], providers: Mapping[str, str]) -> list[str]:
     """Return a line for each component of another distribution than the one that wrote its state."""
     return [
-        f"{name} was written by {before[name]}, and is provided by {owner} here"
-        for name, owner in now.items()
-        if owner and before.get(name) and not same_owner(before[name], owner)
+        f"{name} was written by {writers[name]}, and is provided by {owner} here"
+        for name, owner in providers.items()
+        if owner and writers.get(name) and not same_owner(writers[name], owner)
     ]

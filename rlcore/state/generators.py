@@ -51,8 +51,8 @@ class GlobalGenerators:
 def untouched_generators() -> Iterator[None]:
     """Put the global generators back to where they were."""
     generators = GlobalGenerators()
-    before = generators.state_dict()
+    state = generators.state_dict()
     try:
         yield
     finally:
-        generators.load_state_dict(before)
+        generators.load_state_dict(state)

@@ -265,8 +265,8 @@ def dependents(components: Mapping[str, Any], fresh: Collection[str]) -> dict[st
 
 def _follows(component: Any, source: Any) -> bool:
     if isinstance(source, nn.Module):
-        own = {id(parameter) for parameter in source.parameters()}
-        return any(id(parameter) in own for parameter in _parameters(component))
+        parameters = {id(parameter) for parameter in source.parameters()}
+        return any(id(parameter) in parameters for parameter in _parameters(component))
     optimizer = _optimizer(source)
     return optimizer is not None and (_optimizer(component) is optimizer or _scheduled(component) is optimizer)
 

@@ -61,9 +61,9 @@ class Snapshot:
         tensors: dict[str, Tensor] = {}
         names: dict[str, tuple[str, ...]] = {}
         for component, state in states.items():
-            before = len(tensors)
+            first = len(tensors)
             tree[component] = flatten(state, component, tensors)
-            names[component] = tuple(tensors)[before:]
+            names[component] = tuple(tensors)[first:]
         return cls(tree, tensors, progress.state_dict(), evaluation, names)
 
     @classmethod
