@@ -1,4 +1,4 @@
-"""A log file that only grows, and knows how long it is and what it holds, so that a resume finds what became of it."""
+"""A log file that grows during a run, and that a resume checks and cuts back to the length at its checkpoint."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import xxhash
 
 from rlcore.files.log_files import open_log, shortfall
 
-# a line waits until so many bytes have come together, so that not each is a call of the system
+# lines are written once they are this many bytes, so that a line costs no system call
 _BUFFER: Final = 1 << 13
-# what is held while the disk refuses it
+# bytes that are held in memory while the disk refuses them
 _MOST_HELD: Final = 16 << 20
 _PIECE: Final = 1 << 20
-# the position of a file without a byte
+# the position in an empty file
 NOTHING: Final[Mapping[str, Any]] = {"size": 0, "xxh3": xxhash.xxh3_128_hexdigest(b"")}
 
 
 class GrowingFile:
-    """Lines that are appended to a file, held in memory as long as the disk refuses them, and checked at a resume.
+    """Appends lines to a file, holds them in memory while the disk refuses them, and checks the file at a resume.
 
-    A file that is there already goes on after its last whole line. One thread uses it.
+    A file that is there already goes on after its last whole line. Not safe for several threads.
 
     Args:
         path: of the file; it is made with the first line, and a link in its place is refused.
@@ -42,22 +42,22 @@ class GrowingFile:
         self._digest = xxhash.xxh3_128()
 
     def __del__(self) -> None:
-        """Hand over what is left when a script ends without closing."""
-        with contextlib.suppress(Exception):
+        """Flush when a script ends without `close`."""
+        with contextlib.suppress(Exception):  # Python ends: nobody could handle an error
             self.close()
 
     @property
     def size(self) -> int:
-        """Bytes of all that was appended, also of what the disk has not taken yet."""
+        """Bytes of all lines, with those that are not written yet."""
         if not self._is_read:
             self._take_over()
         return self._size + len(self._pending)
 
     def append(self, lines: bytes) -> None:
-        """Append whole lines; they reach the system with the next flush, or when a few kilobytes have come together.
+        """Append whole lines; they are written at the next flush, or once 8 KiB wait.
 
         Raises:
-            OSError: the disk refuses them for so long that 16 MiB wait; what came in last is left out.
+            OSError: 16 MiB wait for a disk that refuses them; these lines are not appended.
         """
         if len(self._pending) + len(lines) > _MOST_HELD:
             self.flush()
@@ -65,23 +65,23 @@ class GrowingFile:
         if len(self._pending) >= _BUFFER:
             try:
                 self.flush()
-            except OSError:  # whoever flushes hears of it, and it is tried again with the next line
+            except OSError:  # tried again with the next line; an explicit `flush` raises it
                 return
 
     def flush(self) -> None:
-        """Hand what was appended to the system.
+        """Write the lines that wait.
 
         Raises:
-            OSError: the disk refuses it; it is kept, and tried again with the next flush.
+            OSError: the disk refuses them; they wait for the next flush.
         """
         if not self._pending:
             return
         descriptor = self._open()
         status = os.fstat(descriptor)
-        if not status.st_nlink:
+        if not status.st_nlink:  # writing into a deleted file succeeds, and the lines would be lost
             raise FileNotFoundError(errno.ENOENT, "it was deleted while the run wrote to it", str(self.path))
         begin = status.st_size
-        if self._half_at is not None:  # a write that failed has left a part of a line there
+        if self._half_at is not None:  # a failed write has left half a line: write it again from its begin
             begin = self._half_at
             os.ftruncate(descriptor, begin)
         self._half_at = begin
@@ -98,7 +98,7 @@ class GrowingFile:
         """Flush and close; a further line opens the file again.
 
         Raises:
-            OSError: the disk refuses what was appended; it is lost.
+            OSError: the disk refuses the lines that wait; they are lost.
         """
         try:
             self.flush()
@@ -106,45 +106,45 @@ class GrowingFile:
             self._close()
 
     def position(self) -> dict[str, Any]:
-        """Return how long the file is, in bytes, and the checksum of what it holds."""
+        """Return size and checksum of the file with the lines that wait."""
         size = self.size
-        digest = self._digest.copy()
+        digest = self._digest.copy()  # the digest itself goes on with written lines alone
         digest.update(self._pending)
         return {"size": size, "xxh3": digest.hexdigest()}
 
     def go_back(self, position: Mapping[str, Any]) -> str:
-        """Remove what was appended after a position, and return what else is not as it was; empty when all is.
+        """Cut the file back to a position; return a message where its content differs there, else an empty text.
 
         Args:
             position: `size` in bytes, and perhaps `xxh3`; without it only the length is compared.
 
         Raises:
-            StorageError: there is something in its place that is no file.
-            OSError: it cannot be read or cut.
+            StorageError: the path is a link or no file.
+            OSError: the file cannot be read or cut.
         """
         self._close()
         self._pending.clear()
         here, difference = self._compared(position)
         if self._size == position["size"]:
             self._cut(here)
-        else:
+        else:  # shorter than the position: there is nothing to cut but half a line at its end
             self._take_over()
         return difference
 
     def differs_from(self, position: Mapping[str, Any]) -> str:
-        """Return what is not as it was at a position, of the bytes up to there; empty when all is. Nothing is changed.
+        """Return a message where the content up to a position differs, else an empty text; the file stays as it is.
 
         Args:
             position: as for `go_back`.
 
         Raises:
-            StorageError: there is something in its place that is no file.
-            OSError: it cannot be read.
+            StorageError: the path is a link or no file.
+            OSError: the file cannot be read.
         """
         return self._compared(position)[1]
 
     def set_aside(self) -> Path | None:
-        """Begin with an empty file; one that is there gets another name, which is returned."""
+        """Begin an empty file; rename a file that is there, and return its new path."""
         self._close()
         self._pending.clear()
         self._start_over()
@@ -156,7 +156,7 @@ class GrowingFile:
         return aside
 
     def _count_written(self, count: int) -> int:
-        """Note that the disk has taken so many bytes of what is held."""
+        """Move bytes from the lines that wait to the written ones; return their count."""
         self._digest.update(self._pending[:count])
         self._size += count
         del self._pending[:count]
@@ -168,7 +168,7 @@ class GrowingFile:
                 self._take_over()
             if not self.path.parent.is_dir():
                 self.path.parent.mkdir(parents=True)
-            # a link in its place does not lead the lines elsewhere, and a named pipe does not hold up the run
+            # a link in its place must not lead the lines elsewhere, nor may a named pipe block the run
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             self._descriptor = os.open(self.path, flags, 0o666)
         return self._descriptor
@@ -193,7 +193,7 @@ class GrowingFile:
         self._is_read = True
 
     def _compared(self, position: Mapping[str, Any]) -> tuple[int, str]:
-        """Read the file up to a position; return how many bytes it has, and what is not as it was."""
+        """Read the file up to a position; return its size, and a message where it differs."""
         size, checksum = position["size"], position.get("xxh3")
         here = self._look(size)
         if self._size == size and checksum not in (None, self._digest.hexdigest()):
@@ -201,7 +201,7 @@ class GrowingFile:
         return here, shortfall(self.path, here, size)
 
     def _look(self, size: int | None) -> int:
-        """Read the file, or `size` bytes of it, for length and checksum; return how many bytes it has."""
+        """Take length and checksum of the file, or of its first `size` bytes; return its size."""
         self._start_over()
         if not os.path.lexists(self.path):
             return 0
@@ -216,12 +216,12 @@ class GrowingFile:
         return here
 
     def _whole_lines(self, size: int) -> int:
-        """Return how many of the bytes are whole lines."""
+        """Return how many of the first `size` bytes are whole lines."""
         if not size:
             return 0
         with open_log(self.path) as stream:
             end = size
-            while end:
+            while end:  # backwards, as the last end of a line is near the end
                 begin = max(0, end - _PIECE)
                 stream.seek(begin)
                 last = stream.read(end - begin).rfind(b"\n")
@@ -231,9 +231,9 @@ class GrowingFile:
         return 0
 
     def _cut(self, here: int) -> None:
-        """Remove what is in the file beyond what was read; a file is never made longer."""
+        """Cut the file, which has `here` bytes, to the bytes that were read."""
         if here > self._size:
-            os.truncate(self.path, self._size)
+            os.truncate(self.path, self._size)  # which would fill a shorter file with zeros
 
 
 def _write_all(descriptor: int, content: bytes | bytearray) -> None:
@@ -242,4 +242,4 @@ def _write_all(descriptor: int, content: bytes | bytearray) -> None:
         while view:
             view = view[os.write(descriptor, view) :]
     finally:
-        view.release()
+        view.release()  # a bytearray with a view cannot shrink

@@ -1,4 +1,4 @@
-"""Which of the parts of a run are the same on all of its ranks, and the states of the others in one snapshot."""
+"""The states of several ranks in one snapshot: replicated parts once, the others for each rank."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from rlcore.state.snapshot import Snapshot
 if TYPE_CHECKING:
     from rlcore.types.group import Group
 
-# the kinds of parts that differ from rank to rank
+# kinds of parts that differ from rank to rank
 PER_RANK: Final = ("collector", "buffer", "hook", "metrics", "generators")
-# and of those that are the same on all, bit for bit
+# kinds of parts that are the same on all ranks, bit for bit
 REPLICATED: Final = ("progress", "transform", "model", "loss_module", "optimizer", "scheduler", "learner")
 _NAME: Final = re.compile(r"rank-(\d+)/(.*)", re.DOTALL)
 
 
 def own_name(name: str) -> str:
-    """Return the name that a part has on its own rank."""
+    """Return the name of a part without the prefix `rank-N/`."""
     match = _NAME.fullmatch(name)
     return name if match is None else match[2]
 
@@ -32,7 +32,7 @@ def of_each_rank(name: str) -> bool:
 
 
 def states_of_rank(states: Mapping[str, Any], rank: int) -> dict[str, Any]:
-    """Return the states of a checkpoint that a rank goes on from: its own, and those that are the same on all."""
+    """Return the states of one rank in a checkpoint: its own, and those of replicated parts."""
     matches = {name: _NAME.fullmatch(name) for name in states}
     if not rank:
         return {name: state for name, state in states.items() if matches[name] is None}
@@ -41,17 +41,17 @@ def states_of_rank(states: Mapping[str, Any], rank: int) -> dict[str, Any]:
 
 
 def gathered(group: Group, snapshot: Snapshot, keepers: Collection[str] = ()) -> Snapshot:
-    """Return the snapshot of the whole run on rank 0, and what was given elsewhere; every rank calls this with its own.
+    """Return the snapshot of all ranks on rank 0, and the argument on the others; every rank calls this.
 
-    Parts of rank N that differ from those of rank 0 are called `rank-N/NAME` there.
+    The parts of rank N are called `rank-N/NAME`, those of rank 0 and replicated parts `NAME`.
 
     Args:
         group: the ranks.
-        snapshot: of this one.
-        keepers: the names of parts that carry something of the running episodes, which each rank has of its own envs.
+        snapshot: of this rank.
+        keepers: names of parts that keep something of running episodes, which differ from rank to rank.
 
     Raises:
-        RlcoreError: what has to be the same on all ranks is not; names it.
+        RlcoreError: a replicated part is not the same on all ranks; the message names it.
     """
     of_rank = {name: state for name, state in snapshot.tree.items() if of_each_rank(name) or name in keepers}
     same = {name: state for name, state in snapshot.tree.items() if _kind(name) in REPLICATED and name not in of_rank}
@@ -79,7 +79,7 @@ def _check_same(digests: Sequence[Mapping[str, str]]) -> None:
 
 
 def _renamed(tree: Any, rank: int) -> Any:
-    """Return a tree whose tensors have the names of a rank."""
+    """Return the tree of a state with `rank-N/` before the names of its tensors."""
     if isinstance(tree, list):
         return [_renamed(item, rank) for item in tree]
     if not isinstance(tree, dict):
