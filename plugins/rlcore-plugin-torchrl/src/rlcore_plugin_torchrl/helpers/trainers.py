@@ -22,13 +22,13 @@ from rlcore import (
 )
 from rlcore.collectors import UpdatesPolicyWeights
 from rlcore.errors import ConfigError, NotSupportedError, did_you_mean
-from rlcore.types import offers, policy_of
+from rlcore.types import Stepping, offers, policy_of
 from rlcore_plugin_torchrl.helpers.settings import as_dict, setting
 from rlcore_plugin_torchrl.hooks.log_scalar import LogScalar
 from rlcore_plugin_torchrl.hooks.lr_scheduler import LRSchedulerHook
 from rlcore_plugin_torchrl.hooks.replay_buffer import ReplayBufferTrainer
 from rlcore_plugin_torchrl.hooks.update_weights import UpdateWeights
-from rlcore_plugin_torchrl.protocols import ClockFollower, LogsHparams, Stepping, UpdatesModel
+from rlcore_plugin_torchrl.protocols import ClockFollower, LogsHparams, UpdatesModel
 
 if TYPE_CHECKING:
     from rlcore.types import Key

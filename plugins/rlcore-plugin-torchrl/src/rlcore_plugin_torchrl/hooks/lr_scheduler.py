@@ -11,8 +11,7 @@ from rlcore import TrainerHookBase
 from rlcore.errors import HookArgumentError, HookError
 from rlcore.learners import Scheduled, ScheduledOfPart, bind
 from rlcore.state import optimizer_of
-from rlcore.types import Scheduler, Stateful, offers
-from rlcore_plugin_torchrl.protocols import Stepping
+from rlcore.types import Scheduler, Stateful, Stepping, offers
 
 if TYPE_CHECKING:
     from rlcore.types import ScriptTrainer
