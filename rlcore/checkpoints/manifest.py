@@ -184,13 +184,13 @@ def read_manifest(path: Path) -> dict[str, Any]:
             raise StorageError("the folder is a link")
         raw, manifest = read_json(path / MANIFEST)
         checksum = manifest.pop(_CHECKSUM)
-        whole = checksum == _checksum(manifest)
+        same_values = checksum == _checksum(manifest)
         # the checksum is over values, and JSON has several spellings of one value: compare the bytes too
-        same_bytes = whole and render(manifest).encode() == raw
+        same_bytes = same_values and render(manifest).encode() == raw
         version = manifest["format"]
     except Exception as error:  # hostile JSON raises anything: RecursionError, OverflowError, AttributeError
         raise StorageError(f"{path} is no checkpoint of rlcore: its {MANIFEST} cannot be read ({error})") from None
-    if not whole or not same_bytes:
+    if not same_values or not same_bytes:
         raise StorageError(f"checkpoint {path} is damaged: the checksum of {MANIFEST} does not match")
     if type(version) is int and version > FORMAT:
         raise NewerFormatError(

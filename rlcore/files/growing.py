@@ -186,9 +186,9 @@ class GrowingFile:
     def _take_over(self) -> None:
         """Go on after the last whole line of the file that is there."""
         here = self._look(None)
-        whole = self._whole_lines(here)
-        if whole != here:
-            self._look(whole)
+        end = self._whole_lines(here)
+        if end != here:
+            self._look(end)
             self._cut(here)
         self._is_read = True
 
@@ -207,11 +207,11 @@ class GrowingFile:
             return 0
         with open_log(self.path) as stream:
             here = os.fstat(stream.fileno()).st_size
-            left = here if size is None else min(size, here)
-            while left and (piece := stream.read(min(_PIECE, left))):
+            remaining = here if size is None else min(size, here)
+            while remaining and (piece := stream.read(min(_PIECE, remaining))):
                 self._digest.update(piece)
                 self._size += len(piece)
-                left -= len(piece)
+                remaining -= len(piece)
         self._is_read = True
         return here
 

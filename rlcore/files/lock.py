@@ -129,10 +129,8 @@ class Lock:
     def _refuse(self, folder: Path) -> None:
         self._stream.seek(0)
         host, _, process = self._stream.read().strip().partition(" ")
-        if (host, process) != (
-            socket.gethostname(),
-            str(os.getpid()),
-        ):  # the same process may open its own run again, to look at it
+        # the same process may open its own run again, to look at it
+        if (host, process) != (socket.gethostname(), str(os.getpid())):
             self._stream.close()
             raise ConfigError(
                 f"run folder {str(folder)!r} is in use by process {process or 'unknown'} on {host or 'unknown'}; wait "

@@ -103,8 +103,7 @@ class JointLearner:
     @property
     def skipped_updates(self) -> int:
         """Updates of all that were not finite and changed nothing."""
-        learners = [learning.learner for learning in self._learners.values()]
-        skipped: list[int] = [with_defaults(learner, Learner).skipped_updates for learner in learners]
+        skipped: list[int] = [with_defaults(item.learner, Learner).skipped_updates for item in self._learners.values()]
         return sum(skipped)
 
     def follow(self) -> None:

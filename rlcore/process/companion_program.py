@@ -301,8 +301,8 @@ def ended(pid: int) -> str:
 
 def place_of(stacks: str) -> str:
     """Return the innermost frame of the thread that wrote the stacks."""
-    _, _, mine = stacks.partition("Current thread")
-    for line in (mine or stacks).splitlines():
+    _, _, current = stacks.partition("Current thread")
+    for line in (current or stacks).splitlines():
         if line.startswith("  File "):
             return line.strip()
     return "an unknown place"

@@ -86,7 +86,7 @@ class Presence:
 
     def _identity(self) -> tuple[int, int] | None:
         try:
-            status = self._folder.stat()  # a folder that is made anew under the same name has another inode
+            status = self._folder.stat()  # a new folder under the same name has another inode
         except (FileNotFoundError, NotADirectoryError):
             return None
         return status.st_dev, status.st_ino

@@ -212,10 +212,10 @@ def _wrong(name: str, value: Any, parameter: Tensor, fused: bool, total: int) ->
     return f"{_form(parameter)} here, {_form(value)} in the checkpoint"
 
 
-def _fits_into(shape: torch.Size, whole: torch.Size) -> bool:
+def _fits_into(shape: torch.Size, target: torch.Size) -> bool:
     """Return whether a tensor can be broadcast to another shape."""
-    pairs = zip(reversed(shape), reversed(whole), strict=False)
-    return len(shape) <= len(whole) and all(size in (1, full) for size, full in pairs)
+    pairs = zip(reversed(shape), reversed(target), strict=False)
+    return len(shape) <= len(target) and all(size in (1, full) for size, full in pairs)
 
 
 def _form(tensor: Tensor) -> str:

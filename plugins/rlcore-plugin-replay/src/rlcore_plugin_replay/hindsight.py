@@ -62,7 +62,7 @@ class HindsightReplayBuffer(ReplayBuffer):
 
     As in hindsight experience replay (arXiv 1707.01495, section 3.3): of `goals + 1` samples, `goals` have another goal
     in the leaf `desired_goal` of both observations, with the reward and the end that the env computes for it. Rows
-    hold the collected transitions; goals are chosen for each sample anew.
+    hold the collected transitions; goals are chosen at each sample.
 
     With `n_steps` a sample joins up to so many steps of its episode, with the rewards for its goal, up to the step that
     ends the episode for that goal (Yang et al., 2021, arXiv 2102.12962, section 4). The latest steps of a running

@@ -47,7 +47,7 @@ class HostSumTree:
         self._stale = True
         for lower, upper in zip(self._levels, self._flat[1:], strict=False):
             index = index >> BITS
-            # sums anew instead of adding differences, so that no rounding error grows; torch takes half of NumPy's time
+            # sums of all numbers: added differences would let rounding errors grow; torch takes half of NumPy's time
             upper[index] = torch.from_numpy(lower.take(index, 0)).sum(1).numpy()
 
     def fill(self, begin: int, end: int, value: float) -> None:

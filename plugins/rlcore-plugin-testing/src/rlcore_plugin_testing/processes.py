@@ -26,7 +26,7 @@ class Processes:
     def __init__(self, count: int, function: Callable[[int], Any]) -> None:
         self._answers: list[int] = []
         self.pids: list[int] = []
-        # none begins before all are forked: a thread here that serves the first could hold a lock that the next inherits
+        # none begins before all are forked: a thread that serves the first could hold a lock that the next inherits
         gate, opener = os.pipe()
         for number in range(count):
             answer, end = os.pipe()
