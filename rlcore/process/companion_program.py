@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from rlcore.errors import RlcoreError
 from rlcore.process.board import Board, Stillness
+from rlcore.process.life import catches, exit_of, how_it_ended, started, stopped
 
 # words of the first line of the board, and of each further line, which is for one worker
 _MOVES, _PAUSED, _DEADLINE = range(3)
@@ -210,7 +211,7 @@ class Companion:
 
     def _after_its_end(self, reason: str) -> None:
         """End the workers of the process, and correct the status of its run."""
-        how = reason or ended(self._pid)
+        how = reason or f"in the middle of its run, process {self._pid} {how_it_ended(exit_of(self._pid))}"
         for pid, number in self._words.workers.items():
             start = started(pid)
             if start and self._starts.get(pid, start) == start:  # else another process has this number
@@ -255,57 +256,11 @@ def has_checkpoint(folder: Path) -> bool:
     return any(name[0] in "0123456789" and "-" in name for name in names)
 
 
-def stat_of(pid: int) -> list[str]:
-    """Return the fields of `/proc/PID/stat` from the state on; empty where there is none."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stream:  # the name before the state may hold spaces and parentheses
-            return stream.read().decode(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return []
-
-
-def started(pid: int) -> str:
-    """Return the start time of a process, which a later process of the same number has not; empty after its end."""
-    fields = stat_of(pid)
-    return fields[19] if fields and fields[0] not in "ZX" else ""
-
-
-def stopped(pid: int) -> bool:
-    """Return whether a signal or a debugger has stopped a process."""
-    return stat_of(pid)[:1] in (["T"], ["t"])
-
-
-def catches(pid: int, number: int) -> bool:
-    """Return whether a process handles a signal; without a handler the signal would end it."""
-    try:
-        with open(f"/proc/{pid}/status") as stream:
-            lines = [line for line in stream if line.startswith("SigCgt:")]
-    except OSError:
-        return False
-    return any(int(line.split()[1], 16) >> (number - 1) & 1 for line in lines)
-
-
-def ended(pid: int) -> str:
-    """Return how a process ended, in words."""
-    fields = stat_of(pid)
-    # the exit code shows only while the process is a zombie, until its parent has asked for it
-    status = int(fields[-1]) if fields and fields[0] == "Z" else 0
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
-        return f"process {pid} was ended by signal {name}"
-    if fields[:1] == ["Z"]:
-        return f"process {pid} ended with exit code {os.WEXITSTATUS(status)} and without a word"
-    return f"process {pid} ended without a word: it was killed, or something in it called os._exit"
-
-
 def place_of(stacks: str) -> str:
     """Return the innermost frame of the thread that wrote the stacks."""
     _, _, current = stacks.partition("Current thread")
-    for line in (current or stacks).splitlines():
-        if line.startswith("  File "):
-            return line.strip()
-    return "an unknown place"
+    places = (line.strip() for line in (current or stacks).splitlines() if line.startswith("  File "))
+    return next(places, "an unknown place")
 
 
 def say(message: str) -> None:

@@ -43,11 +43,6 @@ _STANDING: Final = 10.0
 _LOOK: Final = 0.2
 
 
-def signal_name(number: int) -> str:
-    """Return the name of a signal; signals of real time have none."""
-    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-
-
 class StopAtOnce(KeyboardInterrupt, Interruption):
     """Ends the process without a save, after a second Ctrl-C or a SIGQUIT.
 

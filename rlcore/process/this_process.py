@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
-from pathlib import Path
 from typing import Final
+
+from rlcore.process.life import stat_of
 
 _IMPORTED: Final = time.monotonic()
 
@@ -14,11 +14,8 @@ _IMPORTED: Final = time.monotonic()
 def age() -> float:
     """Return the seconds since the start of this process, or of this import where the system has no `/proc`."""
     since_import = time.monotonic() - _IMPORTED
-    if sys.platform != "linux":
-        return since_import
     try:
-        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()  # the name before may hold spaces
-        began = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+        began = int(stat_of("self")[19]) / os.sysconf("SC_CLK_TCK")
         since_began = time.clock_gettime(time.CLOCK_BOOTTIME) - began
     except (OSError, ValueError, IndexError):
         return since_import

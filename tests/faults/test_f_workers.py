@@ -131,7 +131,7 @@ def test_f3_a_worker_that_is_stopped_is_taken_to_hang(tmp_path):
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
 @pytest.mark.parametrize(
-    ("fault", "message"), [("exit", "ended with exit code 1"), ("kill", r"was ended by signal 9 \(SIGKILL, perhaps")]
+    ("fault", "message"), [("exit", "ended with exit code 1"), ("kill", r"was killed by SIGKILL \(perhaps")]
 )
 def test_f4_f6_a11_a_worker_that_is_gone_and_not_replaced_ends_the_run_and_is_named(tmp_path, mode, fault, message):
     sections = broken(fault, mode=mode)
@@ -206,7 +206,7 @@ def test_f4_envs_that_cannot_be_saved_begin_new_episodes_and_buffers_hear_of_it(
 
 
 def test_f5_restarts_that_are_spent_end_the_run_resumable(tmp_path):
-    with pytest.raises(EnvError, match=r"was ended by signal 9 .*; its 2 restarts are spent \(\[collector\] restarts"):
+    with pytest.raises(EnvError, match=r"was killed by SIGKILL .*; its 2 restarts are spent \(\[collector\] restarts"):
         killing(tmp_path, at=(16, 32, 48, 64), restarts=2)
 
 

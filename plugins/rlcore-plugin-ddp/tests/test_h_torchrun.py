@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import time
@@ -17,6 +18,20 @@ from .several import Trained, runs
 TORCHRUN = "torch.distributed.run"
 ONE_HOST = (TORCHRUN, "--standalone", "--nproc-per-node", "2")
 LOOPBACK = "0100007F"
+# an env with which one rank is killed while the run is built, of the first ranks that are started
+DYING = """
+import os, signal
+import gymnasium
+from gymnasium.envs.classic_control import CartPoleEnv
+
+class Dying(CartPoleEnv):
+    def __init__(self, **kwargs):
+        if os.environ["RANK"] == "1" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+            os.kill(os.getpid(), signal.SIGKILL)
+        super().__init__(**kwargs)
+
+gymnasium.register("Dying-v0", Dying, max_episode_steps=500)
+"""
 
 pytestmark = pytest.mark.slow
 
@@ -29,9 +44,8 @@ def undisturbed(tmp_path_factory):
     return trained
 
 
-def agents(folder, monkeypatch, **sections):
+def agents(folder, **sections):
     """Start one rank on each of two nodes, which are both this host; return their commands."""
-    monkeypatch.setenv("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "1")  # for ranks that do not end, before they are killed
     with socket.create_server(("127.0.0.1", 0)) as server:
         place = f"127.0.0.1:{server.getsockname()[1]}"
     meeting = ("--rdzv-backend", "c10d", "--rdzv-endpoint", place, "--rdzv-id", "two", "--local-addr", "127.0.0.1")
@@ -77,16 +91,25 @@ def test_ranks_of_a_run_that_is_counted_in_updates_go_on_from_the_latest_checkpo
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_rank_of_another_node_is_lost(undisturbed, tmp_path, monkeypatch, number):
-    nodes = agents(tmp_path, monkeypatch, ranks={"deadline": 2.0})
+def test_a_rank_of_another_node_is_lost(undisturbed, tmp_path, number):
+    nodes = agents(tmp_path, ranks={"deadline": 2.0})
     nodes[0].wait_for(1024)
     ranks = [rank for node in nodes for rank in node.ranks()]
     assert set().union(*map(listening, ranks)) <= {LOOPBACK}
     os.kill(ranks[1], number)
     assert [node.end() for node in nodes] == [0, 0], [node.text() for node in nodes]
-    assert any(" of 2 is lost" in node.text() for node in nodes)
+    texts = [node.text() for node in nodes]
+    assert any(re.search(r"error: rank ([01]): rank (?!\1)[01] of 2 is lost", text) for text in texts), texts
     assert nodes[0].result() == undisturbed.result()
     assert not any(map(runs, ranks))
+
+
+def test_a_rank_of_another_node_that_dies_while_the_run_is_built_is_lost(tmp_path):
+    (tmp_path / "dying.py").write_text(DYING)
+    nodes = agents(tmp_path, plugins={"path": [str(tmp_path)]}, env={"id": "dying:Dying-v0"})
+    assert [node.end() for node in nodes] == [0, 0], [node.text() for node in nodes]
+    texts = [node.text() for node in nodes]
+    assert any("error: rank 0: rank 1 of 2 is lost" in text for text in texts), texts
 
 
 def test_a_stop_of_torchrun_saves_the_state_and_rlcore_alone_goes_on(undisturbed, tmp_path):
@@ -112,6 +135,7 @@ def test_ranks_end_with_torchrun(tmp_path):
         time.sleep(0.01)
     assert not any(map(runs, ranks))
     trained.end()
+    assert "ends: the process that started it is gone" in trained.text()
 
 
 def test_another_start_is_another_run_until_it_says_resume(undisturbed, tmp_path):

@@ -1,7 +1,11 @@
 """Ranks that torchrun starts find each other through its store, whatever ranks before them have left there."""
 
 import os
+import re
+import signal
 import socket
+import sys
+import threading
 import time
 from datetime import timedelta
 
@@ -9,13 +13,15 @@ import pytest
 import torch.distributed
 from rlcore_plugin_ddp.gloo import GlooGroup
 from rlcore_plugin_ddp.meeting import Meeting
+from rlcore_plugin_ddp.memory import Memory
 from rlcore_plugin_ddp.moving import Moves
+from rlcore_plugin_ddp.shared import SharedGroup
 from rlcore_plugin_ddp.torchrun import Torchrun
 from rlcore_plugin_testing.contracts.group_calls import listening
 from rlcore_plugin_testing.light_import import heavy_imports
 from rlcore_plugin_testing.processes import Processes
 
-from rlcore.errors import ConfigError, RankLost
+from rlcore.errors import ConfigError, Interruption, RankLost
 
 from .kept_store import kept_store
 
@@ -130,11 +136,15 @@ def test_the_address_is_that_of_the_way_to_the_store_or_of_the_interface_that_is
         meeting.address()
 
 
-def moving(store, number, deadline):
-    meeting = Meeting(store, number, 3, deadline)
+def moving(store, number, deadline, size=3):
+    return moves_and_group(store, number, deadline, size)[1]
+
+
+def moves_and_group(store, number, deadline, size=3):
+    meeting = Meeting(store, number, size, deadline)
     generation = meeting.meet()
-    moves = Moves(meeting.store, number, 3, generation, deadline)
-    return GlooGroup(meeting.store, number, 3, generation, deadline, moves=moves)
+    moves = Moves(meeting.store, number, size, generation, deadline)
+    return moves, GlooGroup(meeting.store, number, size, generation, deadline, moves=moves)
 
 
 def test_a_rank_of_another_host_that_says_that_it_moves_is_waited_for(store):
@@ -164,3 +174,118 @@ def test_a_rank_of_another_host_that_says_nothing_is_named(store):
     first, _, third = Processes(3, rank).results(stopped=[1])
     assert first[0] == third[0] == 1
     assert "rank 1 of 3 is lost: it has not moved" in first[1] + third[1]
+
+
+def test_a_rank_of_another_host_that_stands_still_in_the_call_of_the_others_is_named(store):
+    def rank(number):
+        moves, group = moves_and_group(store, number, deadline=2.0)
+        group.barrier()
+        if number == 1:
+            moves.begin("share with 8 bytes")
+            time.sleep(0.5)  # until it is time to say something
+            moves.beat()
+            time.sleep(50.0)
+        try:
+            group.share([number])
+        except RankLost as lost:
+            return [lost.rank, str(lost)]
+
+    first, _, third = Processes(3, rank).results(stopped=[1])
+    assert first[0] == third[0] == 1
+    for text in (first[1], third[1]):
+        assert re.search(r"rank 1 of 3 is lost: it has not moved for \d s, and made 2 of 2 calls", text)
+
+
+def test_a_call_that_does_not_end_although_all_wait_in_it_is_given_up(store):
+    def rank(number):
+        moves, _ = moves_and_group(store, number, deadline=0.5, size=2)
+        moves.begin("share with 8 bytes")
+        watch = moves.watch()
+        try:
+            while True:
+                time.sleep(0.01)
+                watch.look()
+        except RankLost as lost:
+            return str(lost)
+
+    given_up = "all ranks are in share with 8 bytes, and it does not end; rank {0} gives it up"
+    first, second = (text.partition(", as rank ")[0] for text in Processes(2, rank).results())
+    assert {first, second} <= {given_up.format(0), given_up.format(1)}
+
+
+def test_a_beat_from_another_thread_takes_no_call_back(store):
+    def rank(number):
+        sys.setswitchinterval(1e-6)
+        meeting = Meeting(store, 0, 1, 5.0)
+        moves = [Moves(meeting.store, rank, 2, 1, 0.2) for rank in range(2)]
+        done = threading.Event()
+
+        def beat():
+            while not done.is_set():
+                moves[0].beat()
+
+        thread = threading.Thread(target=beat)
+        thread.start()
+        calls, until = 0, time.monotonic() + 2.0
+        while time.monotonic() < until:
+            moves[0].begin("barrier with 0 bytes")
+            calls += 1
+        done.set()
+        thread.join()
+        time.sleep(0.1)
+        moves[0].beat()
+        for _ in range(calls + 1):
+            moves[1].begin("barrier with 0 bytes")
+        watch = moves[1].watch()
+        try:
+            while True:
+                time.sleep(0.01)
+                watch.look()
+        except RankLost as lost:
+            return [calls, str(lost)]
+
+    ((calls, text),) = Processes(1, rank).results()
+    assert f"made {calls} of {calls + 1} calls" in text
+
+
+class Stopped(Interruption):
+    """Somebody stops a rank."""
+
+
+def test_a_rank_that_is_stopped_before_it_has_told_a_loss_knows_of_it(store):
+    def stop(*_):
+        raise Stopped
+
+    def rank(number):
+        group = moving(store, number, deadline=30.0, size=2)
+        group.barrier()
+        assert group.gone() is None
+        if number == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        signal.signal(signal.SIGALRM, stop)
+        signal.setitimer(signal.ITIMER_REAL, 0.8)  # while it waits for words of those that live
+        try:
+            group.share([number])
+        except Stopped:
+            return [group.gone().rank, str(group.gone())]
+
+    first, _ = Processes(2, rank).results(stopped=[1])
+    assert first[0] == 1
+    assert "rank 1 of 2 is lost; rank 0 is in share with 8 bytes: " in first[1]
+
+
+def test_a_rank_on_one_host_knows_of_a_loss_without_a_call():
+    with Memory.create(2) as made:
+
+        def rank(number):
+            group = SharedGroup(Memory(made.fd, 2, 1, number))
+            group.barrier()
+            if number == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            while group.gone() is None:
+                time.sleep(0.01)
+            return [group.gone().rank, str(group.gone())]
+
+        first, _ = Processes(2, rank).results(stopped=[1])
+    assert first[0] == 1
+    assert "rank 1 of 2 is lost" in first[1]

@@ -208,7 +208,7 @@ def test_learners_that_die_again_and_again_are_given_up_with_their_state(made):
     group = made(restarts=1)
     group.update(rows(8))
     state = group.get_state()
-    with pytest.raises(RankLost, match="lost 2 times in a row"):
+    with pytest.raises(RankLost, match=r"lost 2 times in a row \(learner [01] was killed by SIGKILL"):
         group.update({**rows(8), "kill": [0] * 7 + [1]})
     assert difference(group.get_state(), state) is None
     with pytest.raises(ConfigError, match="shut down"):

@@ -48,8 +48,8 @@ def test_the_status_of_an_earlier_process_is_not_told(fail, tmp_path):
     (tmp_path / "status.json").write_text(json.dumps({"state": "failed", "reason": "old", "frames": 0, "pid": 1}))
     assert fail("print('no room'); sys.exit(7)").last_line() == "no room"
     silent = fail("sys.exit(7)")
-    assert (silent.last_line(), silent.how_it_ended()) == ("", "exit code 7")
+    assert (silent.last_line(), silent.how_it_ended()) == ("", "ended with exit code 7")
 
 
 def test_a_signal_without_a_name_is_told_by_its_number(fail):
-    assert fail("os.kill(os.getpid(), 40)").how_it_ended() == "killed by signal 40"
+    assert fail("os.kill(os.getpid(), 40)").how_it_ended() == "was killed by signal 40"

@@ -76,7 +76,7 @@ def test_states_are_told_from_codes_and_files(make_child):
     asked.asked = True
     assert state_of(asked) == "stopped"
     killed = make_child(6, -9)
-    assert (state_of(killed), killed.how_it_ended()) == ("failed", "killed by SIGKILL")
+    assert (state_of(killed), killed.how_it_ended()) == ("failed", "was killed by SIGKILL (perhaps for lack of memory)")
 
 
 def test_tables_say_how_far_a_run_is(make_child):

@@ -135,6 +135,12 @@ class GlooGroup(Group):
         elif self._moves is not None:
             self._moves.beat()
 
+    def gone(self) -> RankLost | None:
+        """Return the loss that can be known without a call."""
+        if self._memory is not None:
+            return self._memory.gone()
+        return None if self._moves is None else self._moves.lost
+
     def _all(self, kind: str, tensor: Tensor) -> list[Tensor]:
         every = [torch.empty_like(tensor) for _ in range(self.size)]
         self._call(kind, tensor.nbytes, lambda: self._gloo.allgather([every], [tensor]))
@@ -172,11 +178,8 @@ class GlooGroup(Group):
         """Return the error that names the rank that is lost, if that can be known."""
         if self._moves is not None and kind != _JOIN:
             return self._moves.broken(str(error).partition(". ")[0])
-        if self._memory is not None:
-            try:
-                self._memory.look()
-            except RankLost as lost:
-                return lost
+        if self._memory is not None and (gone := self._memory.gone()) is not None:
+            return gone
         other = 1 - self.rank if self.size == 2 else None
         if self._memory is not None:
             self._memory.end(other)

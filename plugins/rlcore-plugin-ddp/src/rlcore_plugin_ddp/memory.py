@@ -175,16 +175,12 @@ class Memory:
         if self._head[_OVER]:
             raise self._ended(self._call())
 
-    def look(self) -> None:
-        """Look whether all ranks are there, too.
-
-        Raises:
-            RankLost: the process of one has ended, or the generation is over.
-        """
-        self.check()
-        for rank, _ in self._others:
-            if not self._lives(rank):
-                raise self._lose(rank, False, 0.0)
+    def gone(self) -> RankLost | None:
+        """Return the error for a rank with a process that has ended, or for a generation that is over."""
+        if self._head[_OVER]:
+            return self._ended(self._call())
+        gone = (rank for rank, _ in self._others if not self._lives(rank))
+        return next((self._lose(rank, False, 0.0) for rank in gone), None)
 
     def part(self, nbytes: int) -> tuple[mmap.mmap, int]:
         """Return the map in which the places of a size lie, all first ones before all second ones, and their size.

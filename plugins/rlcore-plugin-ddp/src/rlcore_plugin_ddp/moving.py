@@ -16,10 +16,10 @@ _SAYING: Final = 0.1
 _LEAST, _MOST = 0.05, 5.0
 # seconds: in which those that live say where they are, after a connection broke; between two looks at that
 _SETTLING: Final = 1.0
-# of several that are silent, those that live are slow to see it: so long more they have to say so
+# of several that are silent, those that live are slow to see it: so long more they have to say so, at least
 _SLOW: Final = 2.0
 _LOOK: Final = 0.02
-# what a rank says in place of its call once it has given another up
+# what a rank says in place of its call once it has found that another is lost
 _LOST: Final = "lost"
 
 
@@ -28,20 +28,22 @@ class Word(NamedTuple):
 
     Attributes:
         calls: that it has begun.
-        beats: how often it said that it moves.
-        call: the latest; or which rank it has given up.
+        beats: how often it said that it moves, between two calls.
+        looks: how often it looked, during a call, at what the others say.
+        call: the latest; or which rank is lost, as it found.
     """
 
     calls: int
     beats: int
+    looks: int
     call: str
 
 
 class Moves:
     """What the ranks say of themselves: their calls so far, the call that they are in, and that they move.
 
-    A rank waits for those that made fewer calls than itself. If one of these says nothing new for the deadline, it is
-    lost, and whoever finds that out says so.
+    A rank that waits in a call says so again and again. One that says nothing new for the deadline is lost, be it
+    between two calls or in the call in which the others wait; whoever finds that out tells the others.
 
     Args:
         store: a `torch.distributed.Store`.
@@ -49,17 +51,22 @@ class Moves:
         size: how many there are.
         generation: of the ranks.
         deadline: seconds without a new word.
+
+    Attributes:
+        lost: the loss that this rank knows of; after a connection broke it may not name the rank yet.
     """
 
     def __init__(self, store: Any, rank: int, size: int, generation: int, deadline: float) -> None:
+        self.lost: RankLost | None = None
         self._store = store
         self._rank, self._size = rank, size
         self._prefix = f"rlcore/{generation}/moves/"
         self._deadline = deadline
         self._every = min(max(deadline * _SAYING, _LEAST), _MOST)
         self._lock = threading.Lock()
-        self._word = Word(0, 0, "join")
-        self._lost: RankLost | None = None
+        # whoever makes the calls counts them, and nobody else, so that a beat from another thread takes none back
+        self._calls = (0, "join")
+        self._beats = self._looks = 0
         self._said = 0.0
         self._say()
 
@@ -72,9 +79,9 @@ class Moves:
         Raises:
             RankLost: a rank was lost before.
         """
-        if self._lost is not None:
-            raise RankLost(str(self._lost), self._lost.rank)
-        self._word = Word(self._word.calls + 1, self._word.beats, call)
+        if self.lost is not None:
+            raise RankLost(str(self.lost), self.lost.rank)
+        self._calls = (self._calls[0] + 1, call)
 
     def beat(self) -> None:
         """Say that this rank moves, if it is time to; from any thread."""
@@ -94,65 +101,76 @@ class Moves:
             why: what was seen.
         """
         try:
-            self._say()
-            earlier, stillness = self._heard(), Stillness(2 * _LOOK)
-            while True:
-                heard = self._heard()
-                waited = stillness.look("")  # a time in which this process was slow itself does not count
-                if (error := self._error_in(heard)) is not None:
-                    return self._give_up(error)
-                silent = [r for r, word in enumerate(heard) if word.calls < self._word.calls and word == earlier[r]]
-                if not silent or waited > (_SETTLING if len(silent) == 1 else _SETTLING + _SLOW):
-                    break
-                time.sleep(_LOOK)
+            return self._found(why)
         except RuntimeError as error:
-            return self._give_up(RankLost(f"the store of the ranks is gone: {error}; {why}"))
+            return self._tell(RankLost(f"the store of the ranks is gone: {error}; {why}"))
+
+    def _found(self, why: str) -> RlcoreError:
+        """Return the error for a connection that broke, once those that live have said something new."""
+        self._say(looks=1)
+        earlier, stillness = self._heard(), Stillness(2 * _LOOK)
+        silent = [rank for rank in range(self._size) if rank != self._rank]
+        self.lost = self._loss(silent, why)
+        while True:
+            heard = self._heard()
+            waited = stillness.look("")  # a time in which this process was slow itself does not count
+            if (error := self._error_in(heard)) is not None:
+                return error
+            silent = [rank for rank in silent if heard[rank] == earlier[rank]]
+            self.lost = self._loss(silent, why)
+            slow = 0.0 if len(silent) == 1 else max(_SLOW, 2 * self._every)
+            if not silent or waited > _SETTLING + slow:
+                return self._tell(self.lost)
+            time.sleep(_LOOK)
+            self._say(looks=1)
+
+    def _loss(self, silent: list[int], why: str) -> RankLost:
+        """Return the error for a connection that broke, which names the rank if only one says nothing."""
         lost = silent[0] if len(silent) == 1 else None
         who = "a rank" if lost is None else f"rank {lost}"
-        return self._give_up(
-            RankLost(f"{who} of {self._size} is lost; rank {self._rank} is in {self._word.call}: {why}", lost)
-        )
+        return RankLost(f"{who} of {self._size} is lost; rank {self._rank} is in {self._calls[1]}: {why}", lost)
 
     def _error_in(self, heard: list[Word]) -> RlcoreError | None:
         """Return the error that what the others say leaves no doubt of."""
+        calls, call = self._calls
         for rank, word in enumerate(heard):
-            kind, _, number = word.call.partition(" ")
+            kind, number, text = (*word.call.split(" ", 2), "", "")[:3]
             if kind == _LOST:
-                lost = int(number) if number else None
-                who = "a rank" if lost is None else f"rank {lost}"
-                return RankLost(f"{who} of {self._size} is lost, as rank {rank} says", lost)
-            if word.calls == self._word.calls and word.call != self._word.call:
+                self.lost = RankLost(f"{text}, as rank {rank} says", None if int(number) < 0 else int(number))
+                return self.lost
+            if word.calls == calls and word.call != call:
                 return RlcoreError(
-                    f"rank {self._rank} calls {self._word.call}, and rank {rank} calls {word.call} in its place: every "
+                    f"rank {self._rank} calls {call}, and rank {rank} calls {word.call} in its place: every "
                     "rank makes the same calls in the same order; look for a hook that calls the group on one rank only"
                 )
         return None
 
-    def _give_up(self, error: RlcoreError) -> RlcoreError:
+    def _tell(self, lost: RankLost) -> RankLost:
         """Tell the others of a rank that is lost, and return the error."""
-        if isinstance(error, RankLost):
-            self._lost = error
-            self._word = self._word._replace(call=_LOST if error.rank is None else f"{_LOST} {error.rank}")
-            with suppress(RuntimeError):
-                self._say()
-        return error
+        self.lost = lost
+        self._calls = (self._calls[0], f"{_LOST} {-1 if lost.rank is None else lost.rank} {lost}")
+        with suppress(RuntimeError):
+            self._say()
+        return lost
 
-    def _say(self, beats: int = 0) -> None:
+    def _say(self, beats: int = 0, looks: int = 0) -> None:
         self._said = time.monotonic()
         with self._lock:
-            word = self._word = self._word._replace(beats=self._word.beats + beats)
-            self._store.set(f"{self._prefix}{self._rank}", f"{word.calls} {word.beats} {word.call}")
+            self._beats += beats
+            self._looks += looks
+            calls, call = self._calls
+            self._store.set(f"{self._prefix}{self._rank}", f"{calls} {self._beats} {self._looks} {call}")
 
     def _heard(self) -> list[Word]:
         """Return the latest word of every rank."""
         with self._lock:
             words = self._store.multi_get([f"{self._prefix}{rank}" for rank in range(self._size)])
-        parts = [word.decode().split(" ", 2) for word in words]
-        return [Word(int(calls), int(beats), call) for calls, beats, call in parts]
+        parts = [word.decode().split(" ", 3) for word in words]
+        return [Word(int(calls), int(beats), int(looks), call) for calls, beats, looks, call in parts]
 
 
 class Watch:
-    """Looks, during one call, whether those that this rank waits for move.
+    """Looks, during one call, whether the ranks move.
 
     Args:
         moves: of the ranks.
@@ -161,13 +179,14 @@ class Watch:
     def __init__(self, moves: Moves) -> None:
         self._moves = moves
         self._next = time.monotonic() + moves._every
-        self._stillness: list[Stillness] = []
+        # of each rank: for how long it says nothing, and for how long it does no more than wait
+        self._stillness: list[tuple[Stillness, Stillness]] = []  # most calls are over before it is needed
 
     def look(self) -> None:
-        """Look, if it is time to.
+        """Look, if it is time to, and say so.
 
         Raises:
-            RankLost: a rank has not moved for the deadline, or another has found that; or all have come, and the call
+            RankLost: a rank has said nothing for the deadline, or another has found that; or all wait, and the call
                 does not end.
             RlcoreError: one makes another call than this rank.
         """
@@ -176,27 +195,30 @@ class Watch:
             return
         self._next = now + moves._every
         try:
-            if not self._stillness:
-                moves._say()
+            moves._say(looks=1)
             heard = moves._heard()
         except RuntimeError as error:
             raise moves.broken(str(error)) from error
-        self._stillness = self._stillness or [Stillness(2 * moves._every) for _ in heard]
-        still = [stillness.look(word) for stillness, word in zip(self._stillness, heard, strict=True)]
-        if (ending := moves._error_in(heard) or self._silent(heard, still)) is not None:
-            raise moves._give_up(ending)
+        if (error_said := moves._error_in(heard)) is not None:
+            raise error_said
+        if (lost := self._loss_in(heard)) is not None:
+            raise moves._tell(lost)
 
-    def _silent(self, heard: list[Word], still: list[float]) -> RankLost | None:
-        """Return the error for a rank that has said nothing new for the deadline, or for all of them."""
+    def _loss_in(self, heard: list[Word]) -> RankLost | None:
+        """Return the error for a rank that has said nothing new for the deadline, or for all that only wait."""
         moves = self._moves
-        here = moves._word
-        for rank, (word, seconds) in enumerate(zip(heard, still, strict=True)):
-            if word.calls < here.calls and seconds > moves._deadline:
+        calls, call = moves._calls
+        most = 2 * moves._every
+        self._stillness = self._stillness or [(Stillness(most), Stillness(most)) for _ in heard]
+        silent = [silence.look(word) for (silence, _), word in zip(self._stillness, heard, strict=True)]
+        still = [stillness.look(word[:2]) for (_, stillness), word in zip(self._stillness, heard, strict=True)]
+        for rank, seconds in enumerate(silent):
+            if seconds > moves._deadline:
                 return RankLost(
                     f"rank {rank} of {moves._size} is lost: it has not moved for {seconds:.0f} s, and made "
-                    f"{word.calls} of {here.calls} calls; rank {moves._rank} waits in {here.call}",
+                    f"{heard[rank].calls} of {calls} calls; rank {moves._rank} waits in {call}",
                     rank,
                 )
         if min(still) > moves._deadline:
-            return RankLost(f"all ranks are in {here.call}, and it does not end; rank {moves._rank} gives it up")
+            return RankLost(f"all ranks are in {call}, and it does not end; rank {moves._rank} gives it up")
         return None

@@ -10,6 +10,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from rlcore.errors import RankLost
 from rlcore.types import Group
 from rlcore_plugin_ddp.memory import Memory
 from rlcore_plugin_ddp.packing import pack, unpack
@@ -97,6 +98,10 @@ class SharedGroup(Group):
     def beat(self) -> None:
         """Say that this rank moves although it makes no call."""
         self._memory.beat()
+
+    def gone(self) -> RankLost | None:
+        """Return the loss that can be known without a call."""
+        return self._memory.gone()
 
     def _share(self, kind: str, numbers: Sequence[int]) -> Sequence[Sequence[int]]:
         places = self._numbers.get(len(numbers)) or self._number_places(len(numbers))

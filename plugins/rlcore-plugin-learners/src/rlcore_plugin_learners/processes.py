@@ -11,7 +11,6 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -26,6 +25,7 @@ import torch._dynamo  # the first optimizer imports it, which takes longer than 
 from rlcore_plugin_ddp.memory import Memory
 
 from rlcore.errors import NotSupportedError, RankLost
+from rlcore.process import Stillness, how_it_ended
 from rlcore_plugin_learners.config import AlgorithmConfig
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
 from rlcore_plugin_learners.serving import Handed, Order, Place, Reply, main
@@ -85,11 +85,11 @@ class LearnerProcesses:
         self._pipes: list[Connection] = []
         self._memory: Memory | None = None
         self._pending: deque[Pending] = deque()
-        self._marks: list[tuple[Any, float]] = []
+        self._stillness: list[Stillness] = []
         try:
             self._start()
         except (EOFError, OSError) as error:
-            self._heal(str(error) or "it ended")
+            self._heal(self._why(error))
 
     def __len__(self) -> int:
         """Return how many of them live."""
@@ -131,7 +131,7 @@ class LearnerProcesses:
                 if len(pending.replies) == self.size:
                     return self._done(pending)
             except (EOFError, OSError) as error:
-                self._heal(str(error) or "it ended")
+                self._heal(self._why(error))
         return None
 
     def close(self) -> None:
@@ -193,13 +193,18 @@ class LearnerProcesses:
     def _look(self, missing: Sequence[int]) -> None:
         """Find learners that stand still."""
         assert self._memory is not None
-        now = time.monotonic()
         for rank in missing:
-            mark, since = self._marks[rank]
-            if self._memory.mark(rank) != mark:
-                self._marks[rank] = (self._memory.mark(rank), now)
-            elif now - since > self._deadline:
+            if self._stillness[rank].look(self._memory.mark(rank)) > self._deadline:
                 raise OSError(f"learner {rank} did not move for {self._deadline:g} s")
+
+    def _why(self, error: EOFError | OSError) -> str:
+        """Return why the learners begin again: what was found, or how the process of one ended."""
+        if isinstance(error, OSError) and error.errno is None:
+            return str(error)
+        wait([process.sentinel for process in self._processes], _PATIENCE)  # it closes its pipe before it is gone
+        codes = enumerate(process.exitcode for process in self._processes)
+        ended = (f"learner {rank} {how_it_ended(code)}" for rank, code in codes if code is not None)
+        return next(ended, "a learner closed its pipe")
 
     def _send(self, orders: Sequence[Order]) -> None:
         for pipe, order in zip(self._pipes, orders, strict=True):
@@ -226,7 +231,7 @@ class LearnerProcesses:
                 self._begin_again()
                 return
             except (EOFError, OSError) as error:
-                why = str(error) or "it ended"
+                why = self._why(error)
 
     def _begin_again(self) -> None:
         self._end()
@@ -261,7 +266,7 @@ class LearnerProcesses:
             there.close()
             self._processes.append(process)
             self._pipes.append(here)
-        self._marks = [(None, time.monotonic())] * self.size
+        self._stillness = [Stillness(2 * _LOOK) for _ in range(self.size)]
         self._set_up()
 
     def _set_up(self) -> None:

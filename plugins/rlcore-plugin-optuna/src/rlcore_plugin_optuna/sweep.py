@@ -17,7 +17,7 @@ from optuna.trial import TrialState
 
 from rlcore.errors import ConfigError
 from rlcore.files import Lock, in_use
-from rlcore.process import collected_stops
+from rlcore.process import collected_stops, how_it_ended
 from rlcore_plugin_optuna import result
 from rlcore_plugin_optuna.by_name import pruner, sampler
 from rlcore_plugin_optuna.run_process import RunProcess, folder_of, frame_of, is_done, start
@@ -175,7 +175,7 @@ class Sweep:
             if self._idle[place] >= _TRIES:
                 self._fail(process, f"its process was killed {_TRIES} times at frame {process.frame:,}")
                 return
-            log.info("trial %d: its process was killed (exit code %s)", process.trial, process.code)
+            log.info("trial %d goes on, as its process %s", process.trial, how_it_ended(process.code))
         elif process.code is not None:
             self._fail(process, process.last_words())
             return

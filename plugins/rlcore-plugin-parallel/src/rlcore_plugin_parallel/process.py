@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rlcore import EnvError, RlcoreError, errors
-from rlcore.process import STOPPING, Stillness, companion
+from rlcore.process import STOPPING, Stillness, companion, how_it_ended
 from rlcore_plugin_parallel.forks import wait_for_torch
 from rlcore_plugin_parallel.worker import Task, main
 
@@ -153,13 +153,7 @@ class WorkerProcess:
         """Return how it ended."""
         self.process.join(CLOSE_SECONDS)
         code = self.process.exitcode
-        if code is None:
-            return "closed its pipe"
-        if code >= 0:
-            return f"ended with exit code {code}"
-        name = signal.Signals(-code).name if -code in set(signal.Signals) else "of real time"
-        why = ", perhaps for lack of memory" if -code == signal.SIGKILL else ""
-        return f"was ended by signal {-code} ({name}{why})"
+        return "closed its pipe" if code is None else how_it_ended(code)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 import tomli_w
 
 from rlcore.errors import ConfigError, RlcoreError
-from rlcore.process import companion
+from rlcore.process import companion, how_it_ended
 from rlcore_plugin_runners.affinity import bound, cpus_of
 from rlcore_plugin_runners.agents import Agent
 from rlcore_plugin_runners.algos import Algorithm
@@ -93,7 +93,8 @@ class SyncRl(MinibatchRl):
         if context is not None and context.folder.exists():
             write_params(context)
         if code:
-            raise RlcoreError(f"{type(self).__name__}: training ended with exit code {code}; it said why")
+            said = "; it said why" if code > 0 else ""
+            raise RlcoreError(f"{type(self).__name__}: training {how_it_ended(code)}{said}")
 
     def get_itr_snapshot(self, itr: int) -> dict[str, Any]:
         """Return what rlpyt's snapshots hold, where there is a trainer in this process.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import IO, Any, TypeAlias
 
 from rlcore.files import Lock
+from rlcore.process import how_it_ended
 from rlcore_plugin_spool.log_server import LogServer, make_log_server
 from rlcore_plugin_spool.sender import CLOSE, HURRY, Sender
 from rlcore_plugin_spool.spool import Spool
@@ -113,4 +114,4 @@ class SenderProcess:
                 hear(*json.loads(line))
         code = self._process.wait()
         if code:
-            hear("error", f"the sender ended with exit code {code}")
+            hear("error", f"the sender {how_it_ended(code)}")

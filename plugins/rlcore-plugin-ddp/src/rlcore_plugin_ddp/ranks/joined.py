@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
 from rlcore import build
-from rlcore.errors import ConfigError, RankLost, RlcoreError
+from rlcore.errors import ConfigError, Interruption, RankLost, RlcoreError
 from rlcore.process import Watchdog, end_forks_with_this
 from rlcore.run import Asked, Config, Ending, ResumeOptions, Run, claimed, command_hooks, divided, train_as_asked
 from rlcore.types import Launcher
@@ -52,6 +52,7 @@ class JoinedRank:
         self._deadline = config.ranks.deadline
         self._asked = asked
         self._ending = ending
+        self._group: WaitingGroup | None = None
 
     def train(self, launcher: Launcher) -> None:
         """Train to the end of the run.
@@ -60,10 +61,21 @@ class JoinedRank:
             RankLost: another rank is gone, or does not move.
             RlcoreError: whatever ends a run.
         """
-        ending, rank = self._ending, self._place.rank
         end_forks_with_this()
         launcher.open(self._place.size, 1, self._deadline)
-        group = WaitingGroup(launcher.join(rank))
+        try:
+            self._group = WaitingGroup(launcher.join(self._place.rank))
+            self._train(self._group)
+        except RankLost as lost:
+            self._say_lost(lost)
+            raise
+        except Interruption:
+            # who started the ranks stops all when one is gone, perhaps before this one has waited for it
+            self._say_lost(None if self._group is None else self._group.gone())
+            raise
+
+    def _train(self, group: WaitingGroup) -> None:
+        ending = self._ending
         watchdog = Watchdog(ending.heart, self._config.run.hang_after, ending.folder, ending.last_resort)
         with Pulse(ending.heart, group).beating(), watchdog.watching():
             check_same_config(self._config, group)
@@ -71,6 +83,11 @@ class JoinedRank:
             run.trainer.saving.last_good = None  # it would be that of one rank
             ending.begin(run)
             train_as_asked(run, self._asked)
+
+    def _say_lost(self, lost: RankLost | None) -> None:
+        """Say which rank is lost, before anything else is done about it: this process may be killed at any time."""
+        if lost is not None:
+            log.error("error: rank %d: %s", self._place.rank, lost)
 
     def _begin(self, group: WaitingGroup) -> Run:
         """Build this rank's share in the folder of the run, which the first rank claims."""

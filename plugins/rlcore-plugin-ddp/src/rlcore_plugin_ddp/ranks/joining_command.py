@@ -16,8 +16,6 @@ from rlcore_plugin_ddp.launchers import JoiningLauncher
 from rlcore_plugin_ddp.ranks.building import build_launcher
 from rlcore_plugin_ddp.ranks.joined import JoinedRank
 
-log = logging.getLogger(__name__)
-
 
 class _SilentEnding(Ending):
     """The ending of a rank that leaves it to the first to write and to say how the run ended."""
@@ -45,15 +43,14 @@ def train(asked: Asked) -> int:
     try:
         return to_its_end(ending, partial(rank.train, launcher), asked_here)
     except RankLost as lost:
-        _end(place.rank, lost)
+        _end(lost)
     except RlcoreError as error:
         note(error, f"on rank {place.rank} of {place.size}")
         raise
 
 
-def _end(rank: int, lost: RankLost) -> NoReturn:
+def _end(lost: RankLost) -> NoReturn:
     """End this process at once: calls that wait for a rank that is gone would keep it."""
-    log.error("error: rank %d: %s", rank, lost)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(lost.exit_code)

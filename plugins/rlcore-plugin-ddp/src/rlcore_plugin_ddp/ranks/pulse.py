@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -11,6 +12,8 @@ from typing import Final
 from rlcore.errors import RankLost
 from rlcore.types import Heart
 from rlcore_plugin_ddp.ranks.waiting import WaitingGroup
+
+log = logging.getLogger(__name__)
 
 # seconds between two looks at whether the rank moves
 _LOOK: Final = 0.1
@@ -49,7 +52,8 @@ class Pulse:
         heart, mark = self._heart, self._heart.mark()
         while not self._done.wait(_LOOK):
             if os.getppid() != self._parent:
-                os._exit(RankLost.exit_code)  # its parent is gone
+                log.error("error: rank %d ends: the process that started it is gone", self._group.rank)
+                os._exit(RankLost.exit_code)
             if heart.paused or heart.mark() != mark:
                 self._group.beat()
             elif self._group.waits:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from rlcore.checkpoints import committed
 from rlcore.errors import RankLost, StorageError
-from rlcore.process import AT_ONCE, Stillness, collected_stops, nameless_file, signal_name
+from rlcore.process import AT_ONCE, Stillness, collected_stops, how_it_ended, nameless_file, signal_name
 from rlcore.run import Asked, claimed
 from rlcore.run_folder import CHECKPOINTS, RunState, Status, read_status
 from rlcore.types import unit_of
@@ -207,7 +207,8 @@ class Supervisor:
         """Return the ranks that have ended since the last call, and how each did in words."""
         assert self._template is not None
         return [
-            (answer["ended"], answer.get("how") or _how(answer["status"])) for answer in self._template.answers(_LOOK)
+            (answer["ended"], answer.get("how") or how_it_ended(answer["status"]))
+            for answer in self._template.answers(_LOOK)
         ]
 
     def _pass_on(self, passed: int, running: set[int]) -> int:
@@ -327,7 +328,3 @@ class _TemplateProcess:
             self._process.wait(_KILLING)
         except subprocess.TimeoutExpired:
             self.kill()
-
-
-def _how(status: int) -> str:
-    return f"ended with exit code {status}" if status >= 0 else f"was killed by {signal_name(-status)}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from rlcore.errors import RankLost
 from rlcore.types import Group
 
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ class WaitingGroup(Group):
     def beat(self) -> None:
         """Say that this rank moves."""
         self._group.beat()
+
+    def gone(self) -> RankLost | None:
+        """Return the loss that can be known without a call; None where there is none, or the group cannot say it."""
+        gone = getattr(self._group, "gone", None)
+        return None if gone is None else gone()
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:

@@ -13,7 +13,7 @@ from typing import Final
 
 from rlcore.errors import StorageError
 from rlcore.files import plain_file
-from rlcore.process import signal_name, start_run
+from rlcore.process import how_it_ended, start_run
 from rlcore.run_folder import last_words, reached_by, read_status
 from rlcore_plugin_reports.seeds.plan import Seed
 from rlcore_plugin_reports.tables import EVALUATIONS
@@ -115,8 +115,7 @@ class Child:
 
     def how_it_ended(self) -> str:
         """Return what an exit code says, where there is no better word."""
-        code = 0 if self.code is None else self.code
-        return f"killed by {signal_name(-code)}" if code < 0 else f"exit code {code}"
+        return how_it_ended(0 if self.code is None else self.code)
 
 
 def _last_rows(table: Path) -> list[dict[str, str]]:
