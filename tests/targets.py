@@ -26,7 +26,7 @@ MORE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("rlcore.plugins",), (f"{UNIT}/plugins", "tests/third_party", f"{FAULTS}/test_d_plugins.py")),
     (("rlcore.config.file", "rlcore.config.sections"), (f"{UNIT}/config", f"{FAULTS}/test_i_config.py")),
     (
-        ("rlcore.training.checks", "rlcore.config.problems"),
+        ("rlcore.training.checks", "rlcore.config.problems", "rlcore.run.problems"),
         (f"{FAULTS}/test_i_entries.py", f"{FAULTS}/test_i_all_at_once.py"),
     ),
     (("rlcore.state.memory", "rlcore_plugin_torch.tensor_files"), (f"{UNIT}/state/test_memory.py",)),

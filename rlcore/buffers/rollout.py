@@ -70,6 +70,7 @@ class RolloutBuffer(Buffer):
         keys = tuple(batch.keys(include_nested=True, leaves_only=True))
 
         def chunks_of(key: Key) -> tuple[Tensor, ...]:
+            """Return an entry of each minibatch; all are gathered at once, when the first of them is read."""
             if key not in chunks:
                 entry = rows(batch.get(key)).index_select(0, order)
                 chunks[key] = torch.split(entry, size) if size else (entry,) * count

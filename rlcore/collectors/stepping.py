@@ -242,7 +242,7 @@ class EnvStepper:
         infos: _Infos,
     ) -> Generator[None]:
         """Fill the storage and the infos of ended episodes; yield where envs step elsewhere."""
-        act, heart, transformed = policy.act, self._heart, bool(self._transforms)
+        act, heart, transformed = policy.act, self._heart, bool(self._transforms)  # read in every step
         observations, rewards = storage.observation, storage.reward
         terminations, truncations = storage.terminated, storage.truncated
         begin_step, step_envs = self._step_functions()

@@ -136,13 +136,14 @@ def _load_plugins_of_keys(reading: Reading, label: str, config: BaseModel) -> No
                 reading.problems.append(f"[{label}] {key} = true: {error}")
 
 
-def _name(configured: str, provided: Provided, table: Table, names: set[str]) -> str:
-    """Return the name of a section: what it says, or that of its component, with that of its policy."""
-    kind = provided.component.kind
-    if table.policy and not is_repeated(kind):
-        return table.policy
-    name = configured or free_name(provided.component.name, {entry.removeprefix(f"{table.policy}.") for entry in names})
-    return qualified(name, table.policy) if table.policy else configured or free_name(provided.component.name, names)
+def _name(key: str, provided: Provided, table: Table, names: set[str]) -> str:
+    """Return the name of a section: its key `name`, or that of its component, behind that of its policy."""
+    component, policy = provided.component, table.policy
+    if not policy:
+        return key or free_name(component.name, names)
+    if not is_repeated(component.kind):
+        return policy
+    return qualified(key or free_name(component.name, {name.removeprefix(f"{policy}.") for name in names}), policy)
 
 
 def _validated(reading: Reading, provided: Provided, label: str, place: str, keys: dict[str, Any]) -> BaseModel | None:

@@ -145,18 +145,6 @@ class Config:
         return result
 
 
-def required(sections: Mapping[str, list[Section]]) -> tuple[str, ...]:
-    """Return the sections that a config must have: the env too, unless the buffer knows its spaces."""
-    buffers = () if sections["env"] else sections["buffer"]
-    knows_spaces = any(defines(buffer.provided.target(), Buffer.spec_of) for buffer in buffers)
-    return tuple(name for name in REQUIRED if not (name == "env" and knows_spaces))
-
-
-def _free_fields(schema: type[BaseModel]) -> list[str]:
-    marked = {name: field.json_schema_extra for name, field in schema.model_fields.items()}
-    return [name for name, extra in marked.items() if isinstance(extra, dict) and extra.get("free_at_resume")]
-
-
 class InvalidConfig(ConfigProblems):
     """A config that does not fit the schemas of its sections.
 
@@ -167,37 +155,6 @@ class InvalidConfig(ConfigProblems):
     def __init__(self, path: Path, problems: Iterable[str], rest: Config | None) -> None:
         super().__init__(path, problems)
         self.rest = rest
-
-
-def find_component(host: PluginHost, kind: str, use: str, keys: dict[str, Any]) -> tuple[Provided, BaseModel]:
-    """Return the component that `use` names, with its validated keys, as a script builds it without a config.
-
-    Raises:
-        PluginError: there is no such component; says how to install it.
-        ConfigError: a key that it does not know, or a value that does not fit.
-    """
-    host.load_for(use)
-    provided = host.find(kind, use)
-    problems: list[str] = []
-    config = checked(provided.schema(), keys, kind, str(provided), problems)
-    if config is None:
-        raise ConfigError("; ".join(problems))
-    return provided, config
-
-
-def versions(host: PluginHost) -> dict[str, str]:
-    """Return the versions of Python, of the main dependencies and of every loaded plugin."""
-    return _main_versions() | {owner.distribution: owner.version for owner in host.loaded.values()}
-
-
-@cache
-def _main_versions() -> dict[str, str]:
-    """Return what does not change within a process; reading metadata takes milliseconds."""
-    import platform
-    from importlib.metadata import version
-
-    distributions = ("rlcore", "torch", "tensordict", "numpy", "gymnasium")
-    return {"python": platform.python_version()} | {name: version(name) for name in distributions}
 
 
 def load_config(
@@ -267,6 +224,49 @@ def validate(
     if problems:
         raise InvalidConfig(raw.path, problems, None if run is None else config)
     return config
+
+
+def required(sections: Mapping[str, list[Section]]) -> tuple[str, ...]:
+    """Return the sections that a config must have: the env too, unless the buffer knows its spaces."""
+    buffers = () if sections["env"] else sections["buffer"]
+    knows_spaces = any(defines(buffer.provided.target(), Buffer.spec_of) for buffer in buffers)
+    return tuple(name for name in REQUIRED if not (name == "env" and knows_spaces))
+
+
+def _free_fields(schema: type[BaseModel]) -> list[str]:
+    marked = {name: field.json_schema_extra for name, field in schema.model_fields.items()}
+    return [name for name, extra in marked.items() if isinstance(extra, dict) and extra.get("free_at_resume")]
+
+
+def find_component(host: PluginHost, kind: str, use: str, keys: dict[str, Any]) -> tuple[Provided, BaseModel]:
+    """Return the component that `use` names, with its validated keys, as a script builds it without a config.
+
+    Raises:
+        PluginError: there is no such component; says how to install it.
+        ConfigError: a key that it does not know, or a value that does not fit.
+    """
+    host.load_for(use)
+    provided = host.find(kind, use)
+    problems: list[str] = []
+    config = checked(provided.schema(), keys, kind, str(provided), problems)
+    if config is None:
+        raise ConfigError("; ".join(problems))
+    return provided, config
+
+
+def versions(host: PluginHost) -> dict[str, str]:
+    """Return the versions of Python, of the main dependencies and of every loaded plugin."""
+    return _main_versions() | {owner.distribution: owner.version for owner in host.loaded.values()}
+
+
+@cache
+def _main_versions() -> dict[str, str]:
+    """Return what does not change within a process; reading metadata takes milliseconds."""
+    import platform
+    from importlib.metadata import version
+
+    distributions = ("rlcore", "torch", "tensordict", "numpy", "gymnasium")
+    return {"python": platform.python_version()} | {name: version(name) for name in distributions}
 
 
 def find_launcher(ranks: RanksConfig, host: PluginHost) -> tuple[Provided, BaseModel]:

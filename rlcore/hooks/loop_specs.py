@@ -173,8 +173,8 @@ class LoopSpecs:
 
         Called in `rlcore/learners/gradient.py`:
 
-            losses = self._loss(entries) if due.names is None else self._loss(entries, due.names)
-            losses = hooks.post_loss(losses, minibatch, self)
+            losses = self._loss(turn.entries) if names is None else self._loss(turn.entries, names)
+            losses = hooks.post_loss(losses, turn.minibatch, self)
         """
 
     @point("owner", "inner")
@@ -201,9 +201,9 @@ class LoopSpecs:
         Called in `rlcore/learners/gradient.py`:
 
             if hooks.used("optimizer"):
-                return self._step_by_hook(losses, minibatch)
-            ...
-            metrics = hooks.optimizer(losses, minibatch, self)
+                ...
+                return hooks.optimizer(losses, turn.minibatch, self)
+            return self.apply(self.backward(losses))
         """
         raise NotImplementedError
 

@@ -279,13 +279,13 @@ class LoopHooks:
         if key not in names and other == name:
             return key
         if key in merged:
-            other_key = under_name_of(other, key)
-            merged[other_key] = merged.pop(key)
-            merged.hooks[other_key] = other
+            longer = under_name_of(other, key)
+            merged[longer] = merged.pop(key)
+            merged.hooks[longer] = other
             shown = merged.get("log_pbar", set())
             if key in shown:
                 shown.remove(key)
-                shown.add(other_key)
+                shown.add(longer)
         if key not in self._warned:
             self._warned.add(key)
             log.warning(
@@ -295,9 +295,9 @@ class LoopHooks:
                 implementation.point,
                 "the learner" if key in names else f"hook {other!r}",
             )
-        own_key = under_name_of(name, key)
-        merged.hooks[own_key] = name
-        return own_key
+        longer = under_name_of(name, key)
+        merged.hooks[longer] = name
+        return longer
 
 
 def call(implementation: Implementation, *arguments: Any) -> Any:

@@ -8,8 +8,11 @@ from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
     from rlcore.learners.adam import AdamState as AdamState
+    from rlcore.learners.base import Minimise as Minimise
+    from rlcore.learners.base import Turn as Turn
     from rlcore.learners.clipped_step import ClippedStep as ClippedStep
     from rlcore.learners.clipped_step import chosen_losses as chosen_losses
+    from rlcore.learners.gradient import GradientLearner as GradientLearner
     from rlcore.learners.gradient_step import GradientStep as GradientStep
     from rlcore.learners.gradient_step import total_loss as total_loss
     from rlcore.learners.inputs import inputs_of as inputs_of
@@ -45,7 +48,9 @@ __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.learners.adam": "AdamState",
+        "rlcore.learners.base": "Minimise Turn",
         "rlcore.learners.clipped_step": "ClippedStep chosen_losses",
+        "rlcore.learners.gradient": "GradientLearner",
         "rlcore.learners.gradient_step": "GradientStep total_loss",
         "rlcore.learners.inputs": "inputs_of mean_of",
         "rlcore.learners.joint": "JointGradients rows_of",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from rlcore.errors import EndOfEpoch
+from rlcore.learners.paces import NOTHING, Due
 from rlcore.types import Alone, Group, Key, Learner
 from rlcore.types.progress import Progress
 from rlcore.types.trainer import InnerPoints
@@ -15,19 +17,44 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+@dataclass(slots=True)
+class Turn:
+    """What an update works on, in one of its turns.
+
+    Attributes:
+        minibatch: as the hooks left it.
+        entries: what the loss reads: those of the minibatch, and noise where the loss samples any.
+        turns: what is due in the update, one after the other.
+        due: the one of them that is taken.
+        rows: samples of this process, where several train together; 0 for one that takes the step of the others.
+        losses: those that a hook was handed to step by; None where the learner steps.
+    """
+
+    minibatch: Any
+    entries: Any
+    turns: tuple[Due, ...] = ()
+    due: Due = NOTHING
+    rows: int | None = None
+    losses: Mapping[str, Tensor] | None = None
+
+
+# takes the losses of a turn and steps; returns losses and metrics, detached
+Minimise = Callable[[Turn], Mapping[str, "Tensor"]]
+
+
 class Updating(Learner):
     """A learner that takes its steps in this process.
 
     Attributes:
         progress: the clocks of the run.
         group: the processes that train together.
-        rows: samples of this process in the update, where several train together; 0 joins the others with nothing.
+        turn: of the latest update; a hook that takes the step itself reads `turn.rows`.
     """
 
     def __init__(self, hooks: InnerPoints, progress: Progress, group: Group | None = None) -> None:
         self.progress = progress
         self.group: Group = group or Alone()
-        self.rows = 0
+        self.turn = Turn({}, {})
         self._hooks = hooks
 
     def update(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:

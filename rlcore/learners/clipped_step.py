@@ -50,17 +50,15 @@ class ClippedStep(GradientStep):
     def __call__(self, losses: Mapping[str, Tensor], clip_grad_norm: bool, clip_norm: float | None) -> Tensor:
         """Do backward, clipping and step; return the norm of the gradients before clipping."""
         self.max_norm, self.max_value = (clip_norm, None) if clip_grad_norm else (None, clip_norm)
-        if self._joint is None:
-            self.backward(losses, alone=True)
-            return self.apply()
         if self.has_rows():
             self.backward(losses, alone=True)
-        self._joint.average(self._learner.rows)
+        if self._joint is not None:
+            self._joint.average(self._learner.turn.rows)
         return self.apply()
 
     def has_rows(self) -> bool:
         """Return whether this process has samples in the update; one without takes the step of the others."""
-        return self._joint is None or bool(self._learner.rows)
+        return self._joint is None or self._learner.turn.rows > 0
 
     def check_finite(self) -> None:
         """Read the flag of non-finite steps.

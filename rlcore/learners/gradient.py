@@ -1,15 +1,14 @@
-"""One optimisation step: loss, post_loss, backward, clip, step, targets, post_optim; and the schedules.
+"""One optimisation step: loss, backward, clip, step, targets; and the schedules.
 
-`update` of the base calls `take_step`, that `_minimise` for each turn, and that `step`, which ends in `_apply`. The
-compiled update and losses computed side by side are those of rlcore-plugin-compile. Collecting is somewhere else
-entirely.
+`update` of the base calls `take_step`, that `minimise` for each turn, and that `backward` and `apply`. What a run has
+besides, as noise, several ranks, or the compiled update of rlcore-plugin-compile, is put around `minimise` once, when
+the learner is built.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from contextlib import nullcontext
 from typing import Any, Literal
 
 import torch
@@ -17,13 +16,12 @@ from pydantic import BaseModel, Field
 from torch import Tensor
 
 from rlcore.errors import ConfigError, MissingPluginError, NumericalError
-from rlcore.learners.base import Updating
+from rlcore.learners.base import Minimise, Turn, Updating
 from rlcore.learners.gradient_step import GradientStep
-from rlcore.learners.joint import JointGradients, rows_of
+from rlcore.learners.joint import JointGradients
 from rlcore.learners.modes import in_training, trained_layers
-from rlcore.learners.noise import LossNoise, noise_of
+from rlcore.learners.noise import noise_of
 from rlcore.learners.paces import (
-    Due,
     Paces,
     check_losses,
     check_optimizers,
@@ -33,7 +31,7 @@ from rlcore.learners.paces import (
     takes_turns,
 )
 from rlcore.learners.schedules import ScheduledOfPart, bind
-from rlcore.learners.statistics import statistics_of
+from rlcore.learners.statistics import Statistics, statistics_of
 from rlcore.plugins.known import lend
 from rlcore.types import Key
 from rlcore.types.context import Context
@@ -42,8 +40,6 @@ from rlcore.types.part import with_defaults
 from rlcore.types.settings import FREE_AT_RESUME, done_by
 
 log = logging.getLogger(__name__)
-
-_NO_LAYERS = nullcontext()  # made once, as an update of a small network is short
 
 
 class GradientLearner(Updating):
@@ -88,7 +84,6 @@ class GradientLearner(Updating):
         self.optimizers = context.optimizers
         super().__init__(context.hooks, context.progress, context.group)
         self._loss: Any = context.loss
-        self._max_grad_norm = config.max_grad_norm
         self.skipped_updates = 0
         self._skip_budget = config.skip_budget if config.on_nonfinite == "skip" else 0
         self._steps = [
@@ -113,132 +108,70 @@ class GradientLearner(Updating):
         if self._paces.loss_names is not None:
             check_losses(self._named_steps, self._paces.loss_names)
         check_trained(self._named_steps, self._loss, self.model)
-        self._due = self._paces.at(1)[0]  # what `step` minimises, which a hook may call
+        self.turn.due = next(iter(self._paces.at(1)), self.turn.due)  # for a hook that steps before the first update
         self._schedules = bind(context.schedulers, self.optimizers, context.built)
-        of_parts = [schedule for schedule in self._schedules if isinstance(schedule, ScheduledOfPart)]
-        self._of_parts = {schedule.scheduler.target: schedule for schedule in of_parts}
+        self._of_parts = {each.scheduler.target: each for each in self._schedules if isinstance(each, ScheduledOfPart)}
         self._joint = JointGradients(context.group, self._steps) if context.group.size > 1 else None
-        self._noise: LossNoise | None = noise_of(self._loss, context)
-        self._statistics = statistics_of(self._loss, context.group)
+        self._noise = noise_of(self._loss, context)
         self._layers = trained_layers(self._loss)
         self._targets: Any = with_defaults(self._loss, Loss).target_updater
         self._compiled: Any = self._compiled_update(context) if config.compile else None
         self._beside: Any = self._side_by_side(config, context) if config.parallel is not False else None
+        self._minimise = self._with_all_around(statistics_of(self._loss, context.group, self._steps))
         self.apply_schedules()  # what a schedule begins with need not be the value of the config
 
     def take_step(self, minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
-        """Take the losses that are due and step; return them, the metrics of the loss and `grad_norm`, 0-d tensors.
-
-        Nothing is computed where no optimizer steps.
-        """
+        """Minimise the losses that are due, then move the targets; return losses, metrics and `grad_norm`, detached."""
         turns = self._paces.at(self.progress.updates + 1)
-        metrics: Mapping[str, Tensor] = {}
-        moved = False  # whether the targets moved in the graph of this update
-        compiled = None if self._hooked() else self._compiled
-        if turns[0].numbers:
-            with in_training(self._layers) if self._layers else _NO_LAYERS:
-                entries = self._entries(minibatch)
-                for due in turns:
-                    if compiled is not None and compiled.fits():
-                        moved = due is turns[-1] and compiled.moves_targets()
-                        of_turn = compiled(entries, due, moved)
-                    else:
-                        of_turn = self._minimise(minibatch, entries, due)
-                    metrics = {**metrics, **of_turn} if metrics else of_turn
-        if moved:
-            self._targets.step(moved=True)
-        elif self._targets is not None:
+        turn = self.turn = Turn(minibatch, minibatch, turns)
+        metrics: dict[str, Tensor] = {}
+        for turn.due in turns:
+            metrics.update(self._minimise(turn))
+        if self._targets is not None:
             self._targets.step()
         return metrics
 
-    def _entries(self, minibatch: Mapping[Key, Tensor]) -> Mapping[Key, Tensor] | None:
-        """Return what the loss reads in all turns of an update, with its noise; None on a rank without rows."""
-        if self._joint is not None:
-            self.rows = rows_of(minibatch)
-            if not self.rows:
-                if self._noise is not None:
-                    self._noise(0)  # so that its generator goes on as those of the others
-                return None
-        return minibatch if self._noise is None else self._noise.add_to(minibatch)
-
-    def _minimise(
-        self, minibatch: Mapping[Key, Tensor], entries: Mapping[Key, Tensor] | None, due: Due
-    ) -> Mapping[str, Tensor]:
-        """Take the losses that are due, at the weights as they are, and step."""
-        self._due = due
-        if entries is None:  # without a loss, it takes the step of the other ranks
-            return self.step({})
-        hooks, statistics = self._hooks, self._statistics
-        if statistics is not None:
-            statistics.keep(due)
-        if self._beside is not None and not self._hooked():
-            metrics: Mapping[str, Tensor] = self._take_beside(entries)
-        else:
-            losses = self._loss(entries) if due.names is None else self._loss(entries, due.names)
-            losses = hooks.post_loss(losses, minibatch, self)
-            if hooks.used("optimizer"):
-                return self._step_by_hook(losses, minibatch)
-            metrics = self.step(losses)
-        if statistics is not None:
-            statistics.settle(due, self._not_finite())
-        return metrics
-
-    def _step_by_hook(self, losses: dict[str, Tensor], minibatch: Mapping[Key, Tensor]) -> Mapping[str, Tensor]:
-        """Let a hook take the step. Whether it was finite is said by the steps that it asked for, and by the losses."""
-        hooks = self._hooks
-        if self._statistics is None:
-            return hooks.optimizer(losses, minibatch, self)
-        for number in self._due.numbers:  # what they say is of an earlier update
-            step = self._steps[number]
-            step.not_finite = torch.zeros_like(step.not_finite)
-        metrics = hooks.optimizer(losses, minibatch, self)
-        minimised = [value.detach() for name, value in losses.items() if name.startswith("loss")]
-        wrong = [(~value.isfinite()).any().float() for value in minimised]
-        self._statistics.settle(self._due, self._not_finite() + wrong)
-        return metrics
-
-    def _not_finite(self) -> list[Tensor]:
-        """Return of each optimizer that is due whether its last step was skipped, 0-d: 1 or 0."""
-        return [self._steps[number].not_finite for number in self._due.numbers]
-
-    def _hooked(self) -> bool:
-        """Return whether a hook comes between loss and step."""
-        return self._hooks.used("optimizer") or self._hooks.used("post_loss")
-
-    def _take_beside(self, entries: Mapping[Key, Tensor]) -> dict[str, Tensor]:
-        metrics = self._apply(self._beside.take(entries, self._due))
-        if self._beside.over is not None:
-            log.debug("the losses of an update are computed one after the other: %s", self._beside.over)
-            self.close()
-            self._beside = None
-        return metrics
+    def minimise(self, turn: Turn) -> Mapping[str, Tensor]:
+        """Take the losses of a turn, at the weights as they are, and step."""
+        hooks, names = self._hooks, turn.due.names
+        losses = self._loss(turn.entries) if names is None else self._loss(turn.entries, names)
+        losses = hooks.post_loss(losses, turn.minibatch, self)
+        if hooks.used("optimizer"):
+            turn.losses = losses
+            return hooks.optimizer(losses, turn.minibatch, self)
+        return self.apply(self.backward(losses))
 
     def step(self, losses: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Do zero_grad, backward, clipping and step for every optimizer that is due; return losses and gradient norms.
+        """Take the step of a hook at `optimizer`, on its losses; return these and the norms of the gradients."""
+        return self.apply(self.backward(losses))
+
+    def backward(self, losses: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Take the gradients of every optimizer that is due, all at the same weights; return the losses, detached."""
+        if not self._checked:
+            check_losses(self._named_steps, losses.keys())
+            self._checked = True
+        numbers = self.turn.due.numbers
+        for number in numbers:
+            self._steps[number].backward(losses, self._alone, last=number == numbers[-1])
+        if self._joint is not None:
+            self._joint.average(self.turn.rows or 0, numbers)
+        return {name: value.detach() if value.requires_grad else value for name, value in losses.items()}
+
+    def apply(self, metrics: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Clip and step with every optimizer that is due; return metrics with the norms of their gradients.
 
         A step whose gradients or losses are not finite changes no parameter, and is found by `end_iteration`.
         """
-        metrics = {name: value.detach() if value.requires_grad else value for name, value in losses.items()}
-        if losses and not self._checked:
-            check_losses(self._named_steps, losses.keys())
-            self._checked = True
-        due = self._due.numbers
-        if self._joint is None or self.rows:
-            for number in due:  # every gradient is taken at the same weights, before any step changes them
-                self._steps[number].backward(losses, self._alone, last=number == due[-1])
-        if self._joint is not None:
-            self._joint.average(self.rows, due)
-        return self._apply(metrics)
-
-    def _apply(self, metrics: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Step with every optimizer that is due, and add the norms of their gradients."""
-        number = 0
-        try:
-            for number in self._due.numbers:
+        for number in self.turn.due.numbers:
+            try:
                 metrics[self._norms[number]] = self._steps[number].apply()
-        except ConfigError as error:
-            raise ConfigError(f"[optimizer] {tuple(self.optimizers)[number]!r}: {error}") from error
+            except ConfigError as error:
+                raise ConfigError(f"[optimizer] {tuple(self.optimizers)[number]!r}: {error}") from error
         return metrics
+
+    def hooked(self) -> bool:
+        """Return whether a hook comes between loss and step; scripts may register one between two iterations."""
+        return self._hooks.used("optimizer") or self._hooks.used("post_loss")
 
     def end_iteration(self) -> None:
         """Move the schedules, after checking that every step of the iteration was finite.
@@ -310,7 +243,7 @@ class GradientLearner(Updating):
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set them, and follow what was restored before."""
+        """Set counts and noise, and follow the progress and the optimizers, which were restored before."""
         self.skipped_updates = state["skipped_updates"]
         if self._targets is not None:
             self._targets.load_state_dict(state["targets"])
@@ -324,9 +257,17 @@ class GradientLearner(Updating):
         if self._compiled is not None:
             self._compiled.reload()
 
+    def _with_all_around(self, statistics: Statistics | None) -> Minimise:
+        """Return `minimise` with everything around it that this run has, the innermost first."""
+        minimise: Minimise = self.minimise
+        for special in (self._beside, statistics, self._joint, self._compiled, self._noise):
+            if special is not None:
+                minimise = special.around(minimise, self)
+        return in_training(self._layers)(minimise) if self._layers else minimise
+
     def _compiled_update(self, context: Context) -> Any:
         build = lend("rlcore.learners", "compiled_update")
-        return build(self._loss, self._named_steps, self._schedules, self._joint, context, self._hooked())
+        return build(self._loss, self._named_steps, self._schedules, self._joint, context, self.hooked())
 
     def _side_by_side(self, config: Config, context: Context) -> Any:
         """Return what takes losses on several threads; None where this one takes all, as without the plugin."""
@@ -339,4 +280,4 @@ class GradientLearner(Updating):
                 raise
             log.debug("the losses of an update are computed one after the other: %s", error)
             return None
-        return build(config.parallel, self._loss, self._steps, context, self._hooked(), config.compile)
+        return build(config.parallel, self._loss, self._steps, context, self.hooked(), config.compile)

@@ -68,7 +68,7 @@ class GradientStep:
         clears = optimizer.zero_grad
         is_torchs = isinstance(clears, MethodType) and clears.__func__ is torch.optim.Optimizer.zero_grad
         self._clears_itself = not is_torchs
-        self._taken: tuple[Tensor | None, ...] | None = None
+        self._gradients: tuple[Tensor | None, ...] | None = None  # of `backward`, until they are in the parameters
 
     def follow_groups(self) -> None:
         """Take the parameters of all groups; a script may add a group in the middle of a run."""
@@ -89,7 +89,7 @@ class GradientStep:
         total = total_loss(losses, self.names)
         self._total = total.detach()
         if not alone:
-            self._taken = torch.autograd.grad(total, self.parameters, retain_graph=not last, allow_unused=True)
+            self._gradients = torch.autograd.grad(total, self.parameters, retain_graph=not last, allow_unused=True)
             return
         total.backward()  # type: ignore[no-untyped-call]
 
@@ -100,11 +100,11 @@ class GradientStep:
 
     def forget(self) -> None:
         """Drop the gradients of an update that failed."""
-        self._taken = None
+        self._gradients = None
         for parameter in self.parameters:
             parameter.grad = None
 
-    def taken(self) -> tuple[list[Tensor | None], Tensor]:
+    def gradients(self) -> tuple[list[Tensor | None], Tensor]:
         """Return the gradient of each parameter, None for one without, and the total loss that they are of."""
         self._put_into_parameters()
         return [parameter.grad for parameter in self.parameters], self._total
@@ -121,7 +121,7 @@ class GradientStep:
         Raises:
             ConfigError: no parameter has a gradient.
         """
-        if self._taken is not None:
+        if self._gradients is not None:
             self._put_into_parameters()
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         if not gradients:
@@ -134,25 +134,25 @@ class GradientStep:
             torch.nn.utils.clip_grad_value_(self.parameters, self.max_value, foreach=True)
         adam = self._fused_adam() if len(gradients) == len(self.parameters) else None
         if norm.is_cpu:
-            self._step_here(adam, gradients, norm)
+            self._step_on_host(adam, gradients, norm)
         else:
-            self._step_there(adam, gradients, norm)
+            self._step_on_device(adam, gradients, norm)
         self._clear_gradients()
         return norm
 
-    def _step_here(self, adam: AdamState | None, gradients: list[Tensor], norm: Tensor) -> None:
+    def _step_on_host(self, adam: AdamState | None, gradients: list[Tensor], norm: Tensor) -> None:
         """Step in the memory of the host, where to read a number costs less than another operation."""
         finite = math.isfinite((norm + self._total).item())
         self.not_finite = self._zero if finite else self._one
         if not finite:
             self.skipped += 1
         elif adam is not None:
-            most = self.max_norm
-            adam.fused_step(gradients, None if most is None or norm.item() <= most else norm / most, None)
+            limit = self.max_norm
+            adam.fused_step(gradients, None if limit is None or norm.item() <= limit else norm / limit, None)
         else:
             self._plain_step(norm)
 
-    def _step_there(self, adam: AdamState | None, gradients: list[Tensor], norm: Tensor) -> None:
+    def _step_on_device(self, adam: AdamState | None, gradients: list[Tensor], norm: Tensor) -> None:
         """Step on a device, without a wait for any number."""
         zero = (norm + self._total) * 0.0  # not a number where either is not finite
         self.not_finite = not_finite = (zero != 0).to(norm.dtype)
@@ -169,13 +169,13 @@ class GradientStep:
         return any(parameter.grad is not None for parameter in self.parameters)
 
     def _put_into_parameters(self) -> None:
-        """Add what was taken apart from the parameters to what is in them."""
-        if self._taken is None:
+        """Add the gradients that `backward` took to those that are in the parameters."""
+        if self._gradients is None:
             return
-        for parameter, gradient in zip(self.parameters, self._taken, strict=True):
+        for parameter, gradient in zip(self.parameters, self._gradients, strict=True):
             if gradient is not None:
                 parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
-        self._taken = None
+        self._gradients = None
 
     def _fused_adam(self) -> AdamState | None:
         """Return the state for the fused kernel; None where the optimizer has to step by itself."""

@@ -15,6 +15,7 @@ from torch import Tensor
 from rlcore.learners.flat_layout import FlatLayout
 
 if TYPE_CHECKING:
+    from rlcore.learners.base import Minimise, Turn
     from rlcore.learners.gradient_step import GradientStep
     from rlcore.types import Group, Key
 
@@ -42,6 +43,18 @@ class JointGradients:
         self._steps = steps
         self._allocate()
 
+    def around(self, minimise: Minimise, learner: Any) -> Minimise:
+        """Return what minimises the losses of the rows that this rank has, or takes the step of the others."""
+
+        def minimise_rows(turn: Turn) -> Mapping[str, Tensor]:
+            turn.rows = rows_of(turn.minibatch)
+            if turn.rows:
+                return minimise(turn)
+            self.average(0, turn.due.numbers)
+            return learner.apply({})  # type: ignore[no-any-return]
+
+        return minimise_rows
+
     def average(self, rows: int, due: Sequence[int] | None = None) -> None:
         """Let steps take the gradients of all ranks; the backward of each is done, unless there are no rows.
 
@@ -57,7 +70,7 @@ class JointGradients:
         if rows:
             self._clear(due)
             for number in due:
-                self._write(number, *self._steps[number].taken())
+                self._write(number, *self._steps[number].gradients())
         self._sum(rows)
         for number in due:
             self._steps[number].replace(self._gradients[number], self._totals[number])

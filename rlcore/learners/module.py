@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rlcore.errors import HookError
-from rlcore.learners.base import Updating
+from rlcore.learners.base import Turn, Updating
 from rlcore.learners.joint import rows_of
 from rlcore.types import Group
 from rlcore.types.loss import Loss
@@ -52,7 +52,6 @@ class ModuleLearner(Updating):
                 f"the loss {type(loss_module).__name__} has sample_noise, for which the learner of a config has a "
                 "generator: train it from a config, or wrap it in a module that samples from a generator of yours"
             )
-        self._several = self.group.size > 1
         self.loss_module = loss_module
         self._step = step
         self._rates = rates
@@ -64,16 +63,16 @@ class ModuleLearner(Updating):
 
     def take_step(self, minibatch: Any) -> Mapping[str, Tensor]:
         """Take a step, and return what was lost and logged, detached."""
-        if self._several:
-            self.rows = rows_of(minibatch)
+        self.turn = Turn(minibatch, minibatch, rows=rows_of(minibatch) if self.group.size > 1 else None)
+        has_rows = self.turn.rows != 0  # a rank without any takes the step of the others
         if self._step is not None:
             return _detached(self._step(minibatch), "the optimization stepper")
         if self.loss_module is None:
             raise HookError("there is no loss_module to train with; hand one to Trainer")
-        losses = self.loss_module(minibatch) if self.rows or not self._several else {}
+        losses = self.loss_module(minibatch) if has_rows else {}
         if not is_mapping(losses):
             raise HookError(f"the loss module returned {type(losses).__name__}; expected a TensorDict or a mapping")
-        if self.rows or not self._several:  # a rank without rows takes the step of the others
+        if has_rows:
             losses = self._hooks.post_loss(losses, minibatch, self)
         if self._hooks.used("optimizer"):
             losses = self._hooks.optimizer(losses, minibatch, self)

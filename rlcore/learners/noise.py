@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -14,6 +14,9 @@ from rlcore.types import Context, Key
 from rlcore.types.loss import Loss
 from rlcore.types.mappings import FoundEntries, Rows
 from rlcore.types.part import defines
+
+if TYPE_CHECKING:
+    from rlcore.learners.base import Minimise, Turn
 
 
 class NoisyMinibatch(FoundEntries):
@@ -80,6 +83,16 @@ class LossNoise:
             # on the CPU, since the seed of each update is read here
             self._of_rank = self._generator
             self._generator = torch.Generator().manual_seed(context.seed("noise"))
+
+    def around(self, minimise: Minimise, learner: Any) -> Minimise:
+        """Return what minimises losses with noise, which all turns of an update share."""
+
+        def minimise_with_noise(turn: Turn) -> Mapping[str, Tensor]:
+            if turn.entries is turn.minibatch:
+                turn.entries = self.add_to(turn.minibatch)
+            return minimise(turn)
+
+        return minimise_with_noise
 
     def __call__(self, rows: int) -> Mapping[Key, Tensor]:
         """Return the entries of an update of so many samples."""

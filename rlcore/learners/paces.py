@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from torch import nn
 
@@ -34,6 +34,9 @@ class Due:
     names: tuple[str, ...] | None
 
 
+NOTHING: Final = Due((), None)
+
+
 class Paces:
     """Says what is due in each update.
 
@@ -50,40 +53,33 @@ class Paces:
         self.loss_names: tuple[str, ...] | None = tuple(loss.loss_names) if is_separable(loss) else None
         self._everies = tuple(step.every for step in steps)
         self._losses = tuple(step.names for step in steps)
-        self._due: dict[tuple[int, ...], Due] = {}
         self._turns: dict[tuple[int, ...], tuple[Due, ...]] = {}
         self.in_turn = takes_turns(loss) and all(self._losses)
         self._always = self._turns_of(tuple(range(len(steps)))) if set(self._everies) <= {1} else None
 
     def at(self, update: int) -> tuple[Due, ...]:
-        """Return what is due in an update, one after the other; most losses are taken at once, at equal weights.
+        """Return what is due in an update, one after the other: mostly once, nothing where no optimizer steps.
 
         Args:
             update: its number, counted from 1 over the whole run.
         """
         if self._always is not None:
             return self._always
-        return self._turns_of(tuple([number for number, every in enumerate(self._everies) if not update % every]))
+        numbers = tuple([number for number, every in enumerate(self._everies) if not update % every])
+        if numbers not in self._turns:
+            self._turns[numbers] = self._turns_of(numbers)
+        return self._turns[numbers]
 
     def _turns_of(self, numbers: tuple[int, ...]) -> tuple[Due, ...]:
-        turns = self._turns.get(numbers)
-        if turns is None:
-            steps = [numbers]
-            if self.in_turn and numbers:
-                steps = [(number,) for number in sorted(numbers, key=self._place)]
-            turns = self._turns[numbers] = tuple(map(self._of, steps))
-        return turns
+        several = [numbers] if numbers else []
+        if self.in_turn:
+            several = [(number,) for number in sorted(numbers, key=self._place)]
+        return tuple(Due(together, self._names(together)) for together in several)
 
     def _place(self, number: int) -> int:
         """Return where the first loss of an optimizer stands among those of the loss."""
         assert self.loss_names is not None
         return min(self.loss_names.index(name) for name in self._losses[number])
-
-    def _of(self, numbers: tuple[int, ...]) -> Due:
-        due = self._due.get(numbers)
-        if due is None:
-            due = self._due[numbers] = Due(numbers, self._names(numbers))
-        return due
 
     def _names(self, numbers: tuple[int, ...]) -> tuple[str, ...] | None:
         if self.loss_names is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,10 @@ from torch import Tensor, nn
 from rlcore.errors import ConfigError
 from rlcore.learners.paces import Due
 from rlcore.types import Group
+
+if TYPE_CHECKING:
+    from rlcore.learners.base import Minimise, Turn
+    from rlcore.learners.gradient_step import GradientStep
 
 
 class Statistics:
@@ -23,24 +27,45 @@ class Statistics:
     Args:
         loss: a module that contains the model's parts.
         group: the processes that train together.
+        steps: of each optimizer.
     """
 
-    def __init__(self, loss: nn.Module, group: Group) -> None:
+    def __init__(self, loss: nn.Module, group: Group, steps: Sequence[GradientStep]) -> None:
         self._buffers: dict[str, Tensor] = dict(loss.named_buffers())
+        self._steps = steps
         self._several = group.size > 1
         self._moving: dict[Due, dict[str, Tensor]] = {}
         self._before: list[Tensor] = []
 
-    def keep(self, due: Due) -> None:
+    def around(self, minimise: Minimise, learner: Any) -> Minimise:
+        """Return what minimises losses, and takes changes of buffers back where a step was not finite.
+
+        Where a hook steps, that is said by the steps that it asks the learner for, and by the losses.
+        """
+
+        def minimise_with_statistics(turn: Turn) -> Mapping[str, Tensor]:
+            steps = [self._steps[number] for number in turn.due.numbers]
+            for step in steps:  # what they say is of an earlier update
+                step.not_finite = torch.zeros_like(step.not_finite)
+            self._keep(turn.due)
+            metrics = minimise(turn)
+            minimised = [loss.detach() for name, loss in (turn.losses or {}).items() if name.startswith("loss")]
+            wrong = [(~loss.isfinite()).any().float() for loss in minimised]
+            self._settle(turn.due, [step.not_finite for step in steps] + wrong)
+            return metrics
+
+        return minimise_with_statistics
+
+    def _keep(self, due: Due) -> None:
         """Note the buffers as they are before the loss."""
         self._before = [buffer.clone() for buffer in self._moving.get(due, self._buffers).values()]
 
-    def settle(self, due: Due, not_finite: Sequence[Tensor]) -> None:
+    def _settle(self, due: Due, not_finite: Sequence[Tensor]) -> None:
         """Take changes back where a step was not finite.
 
         Args:
-            due: as in `keep`.
-            not_finite: of each step that was due, 0-d: 1 where it was skipped.
+            due: as in `_keep`.
+            not_finite: of each step that was due and of each loss, 0-d: 1 where it is wrong.
 
         Raises:
             ConfigError: several processes train together, of which each would have statistics of its own rows.
@@ -65,11 +90,11 @@ def changed(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> list[s
     return [name for name, value in after.items() if not torch.equal(before[name], value)]
 
 
-def statistics_of(loss: Any, group: Group) -> Statistics | None:
+def statistics_of(loss: Any, group: Group, steps: Sequence[GradientStep]) -> Statistics | None:
     """Return what looks after the buffers of a loss; None for one without."""
     if not isinstance(loss, nn.Module) or next(loss.buffers(), None) is None:
         return None
-    return Statistics(loss, group)
+    return Statistics(loss, group, steps)
 
 
 def refuse_several(names: Iterable[str]) -> None:

@@ -35,6 +35,7 @@ class TargetUpdater:
         interval: as given.
         tau: as given.
         steps: calls of `step` so far.
+        moved: whether the targets moved in the update already, as a compiled one moves them.
 
     Raises:
         RlcoreError: a source and its target differ in structure.
@@ -44,6 +45,7 @@ class TargetUpdater:
         self.interval = interval
         self.tau = tau
         self.steps = 0
+        self.moved = False
         self._copy, self._lerp = foreach_copy(), foreach_lerp()
         self._places: list[_Places] = []
         for source, target in pairs:
@@ -51,16 +53,13 @@ class TargetUpdater:
             target.requires_grad_(False)
             self._places.append(_Places(source, target))
 
-    def step(self, moved: bool = False) -> None:
-        """Count an optimisation step, and update when the interval has passed.
-
-        Args:
-            moved: whether the targets moved in the step already, as they do in a compiled one.
-        """
+    def step(self) -> None:
+        """Count an optimisation step, and update when the interval has passed."""
         due = self.is_due()
         self.steps += 1
-        if due and not moved:
+        if due and not self.moved:
             self.update()
+        self.moved = False
 
     def is_due(self) -> bool:
         """Return whether the next step moves the targets."""

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from rlcore.run.saved import Saved as Saved
     from rlcore.run.saved import of_policy as of_policy
     from rlcore.run.saved import read_saved as read_saved
+    from rlcore.run.saved_parts import AgentBuilder as AgentBuilder
     from rlcore.run.saved_parts import AgentParts as AgentParts
-    from rlcore.run.saved_parts import PartsBuilder as PartsBuilder
     from rlcore.run.shares import divided as divided
     from rlcore.run.single_parts import LoggerOfRun as LoggerOfRun
     from rlcore.run.single_parts import build_loggers as build_loggers
@@ -47,7 +47,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.plugins.known": "published",
         "rlcore.run.env_maker": "EnvMaker",
         "rlcore.run.saved": "Saved of_policy read_saved",
-        "rlcore.run.saved_parts": "AgentParts PartsBuilder",
+        "rlcore.run.saved_parts": "AgentBuilder AgentParts",
         "rlcore.config.sections": "Config find_component find_launcher",
         "rlcore.run.checking": "checked_config lacking_data validated",
         "rlcore.run.asked": "Asked ResumeOptions",

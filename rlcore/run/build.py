@@ -17,7 +17,7 @@ from rlcore.config.sections import Config
 from rlcore.errors import ConfigError
 from rlcore.run import resume as resuming
 from rlcore.run.asked import ResumeOptions
-from rlcore.run.builder import Builder
+from rlcore.run.builder import RunBuilder
 from rlcore.run.claim import claimed, claimed_elsewhere
 from rlcore.run.process_state import choose_device, prepare_process
 from rlcore.run.ready import Run
@@ -77,7 +77,7 @@ def build(
         if write and not rank:
             log.info("device %s, CPU threads: %d", device, config.run.threads)
         own = config if config.ranks is None else divided(config, config.ranks.count)
-        builder = Builder(own, _context(config, claim.folder, device, heart or Heart(), group or Alone()))
+        builder = RunBuilder(own, _context(config, claim.folder, device, heart or Heart(), group or Alone()))
         run = Run(builder.trainer(hooks), config, named, [], builder.backend)
         if rank:
             seed_all(config.run.seed + rank)  # the weights are drawn; from here on the ranks are to differ

@@ -13,7 +13,6 @@ from rlcore.checkpoints.retention import rules_of
 from rlcore.config.changes import config_hash, hooks_among, recorded
 from rlcore.config.own_modules import named_modules
 from rlcore.config.policies import policies_of
-from rlcore.config.problems import BuildProblems
 from rlcore.config.sections import Config, Section
 from rlcore.errors import ConfigError
 from rlcore.hooks.points import Hook, LoopHooks
@@ -21,6 +20,7 @@ from rlcore.hooks.resolution import check_marks, marked
 from rlcore.loggers.writer import LogWriter, close_all, open_writer
 from rlcore.run.assembly import Assembly, Storage
 from rlcore.run.policy import PolicyBuilder, SectionBuilder
+from rlcore.run.problems import BuildProblems
 from rlcore.run.ready import ConfiguredTrainer
 from rlcore.run.several import JointParts
 from rlcore.run_folder import folder as run_folder
@@ -35,7 +35,7 @@ from rlcore.types.part import with_defaults
 from rlcore.types.progress import Every
 
 
-class Builder(SectionBuilder):
+class RunBuilder(SectionBuilder):
     """Builds one run.
 
     Attributes:
@@ -121,9 +121,7 @@ class Builder(SectionBuilder):
     def _join(self, kind: str) -> None:
         """Put the joint part of a kind in its place, where every one of several policies has its own."""
         if self._joint is not None:
-            joint = self._joint
-            makers = {"model": joint.model, "estimator": joint.estimator, "buffer": joint.buffer}
-            self.build_one(kind, {**makers, "learner": joint.learner}[kind])
+            self.build_one(kind, getattr(self._joint, kind))
 
     def _check_some_envs(self) -> None:
         built = self.context.built
@@ -166,7 +164,7 @@ class Builder(SectionBuilder):
 
     def _provenance(self) -> Provenance:
         config, resolved = self._config, self.context.run.resolved_config
-        common = self._assembly.provenance(config.host, self._modules(), config.run.threads)
+        common = self._assembly.provenance(config.host, list(self._modules()), config.run.threads)
         digest = config_hash(resolved, config.free_keys(), hooks_among(common.observers))
         return replace(common, config=recorded(resolved), config_hash=digest, versions=resolved["versions"])
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from rlcore.config.file import read
 from rlcore.config.observers import add_observers
-from rlcore.config.problems import ConfigProblems, problems_of
+from rlcore.config.problems import ConfigProblems
 from rlcore.config.raw import RawConfig
 from rlcore.config.sections import Config, InvalidConfig, validate
 from rlcore.errors import ConfigError, StorageError
 from rlcore.run.build import build
+from rlcore.run.problems import problems_of
 from rlcore.run.process_state import choose_device
 from rlcore.run.resume import check_unchanged_since_latest
 from rlcore.run_folder.folder import read_config

@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from rlcore.config.problems import BuildProblems
 from rlcore.config.sections import Config, Section
 from rlcore.config.validation import checked
 from rlcore.errors import ConfigError, NotBuiltError
 from rlcore.policies.shares import check_one_policy
 from rlcore.run.assembly import Assembly, hooks_of
+from rlcore.run.problems import BuildProblems
 from rlcore.training.checks import check_entries, check_memory, check_paces, warn_of_no_updates, writers_of
 from rlcore.types.context import Context
 from rlcore.types.part import Part, with_defaults

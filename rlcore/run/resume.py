@@ -1,4 +1,4 @@
-"""The resume of a run in its folder: what the checkpoint is of, what differs here, and which of it means what."""
+"""Resume a run: read its checkpoint, compare its config with the one given, restore the parts, and report."""
 
 from __future__ import annotations
 
@@ -70,18 +70,18 @@ def go_on(run: Run, folder: Path, options: ResumeOptions) -> list[Restored]:
     if not options.accept_changes:
         _check(run.config, folder, entry, watching)
         check_owners(entry.manifest["owners"], parts.provenance.owners)
-    before, now = Origin.of(folder, entry), recorded(run.config.resolved())
-    differences = _changes(run.config, before, watching)
-    options = _with_new_episodes(options, run, before.config, now)
-    report = _restore(run, entry, states, before, differences, options)
+    origin, now = Origin.of(folder, entry), recorded(run.config.resolved())
+    differences = _changes(run.config, origin, watching)
+    options = _with_new_episodes(options, run, origin.config, now)
+    report = _restore(run, entry, states, origin, differences, options)
     for writer in run.trainer.metrics.writers:
         if f"logger.{writer.name}" in options.fresh:  # what it wrote after the checkpoint would else stand twice
             writer.begin_anew()
     asked_for = [
-        *([before.foreign(parts.provenance.run_id)] if before.foreign(parts.provenance.run_id) else []),
+        *([origin.foreign(parts.provenance.run_id)] if origin.foreign(parts.provenance.run_id) else []),
         *(f"[config] {change}" for change in differences),
         *changed_owners(entry.manifest["owners"], parts.provenance.owners),
-        *_another_horizon(before.config, now),
+        *_another_horizon(origin.config, now),
         *(f"{name} was dropped at {entry.place}" for name in options.drop),
         *(f"{line.name} started over at {entry.place}" for line in report if _asked_for(line, options)),
     ]
@@ -98,14 +98,14 @@ def go_on_beside(run: Run, folder: Path, options: ResumeOptions) -> list[Restore
     if store.is_empty():
         return []
     entry, states = store.load_newest()
-    before, now = Origin.of(folder, entry), recorded(run.config.resolved())
-    differences = _changes(run.config, before, hooks_among(run.trainer.parts.provenance.observers))
-    options = _with_new_episodes(options, run, before.config, now)
+    origin, now = Origin.of(folder, entry), recorded(run.config.resolved())
+    differences = _changes(run.config, origin, hooks_among(run.trainer.parts.provenance.observers))
+    options = _with_new_episodes(options, run, origin.config, now)
     here = run.trainer.parts.stateful
     states = {name: state for name, state in states_of_rank(states, rank).items() if name in here}
     new = [name for name, part in here.items() if of_each_rank(name) and name not in states and offers(part, Stateful)]
     options = replace(options, fresh=(*options.fresh, *new))  # a run with fewer ranks had none of this one
-    return _restore(run, entry, states, before, differences, options)
+    return _restore(run, entry, states, origin, differences, options)
 
 
 def go_on_from(run: Run, kept: Snapshot) -> None:
@@ -121,32 +121,32 @@ def go_on_from(run: Run, kept: Snapshot) -> None:
 
 
 def _check(config: Config, folder: Path, entry: CheckpointEntry | None, watching: Iterable[str]) -> None:
-    before = Origin.of(folder, entry)
-    differences = _changes(config, before, watching) if before.config else []
-    check_unchanged(differences, before.foreign(read_id(folder)))
+    origin = Origin.of(folder, entry)
+    differences = _changes(config, origin, watching) if origin.config else []
+    check_unchanged(differences, origin.foreign(read_id(folder)))
 
 
-def _changes(config: Config, before: Origin, watching: Iterable[str]) -> list[str]:
-    watched = {*hooks_among(before.observers), *watching}
-    return changes(before.config, recorded(config.resolved()), config.free_keys(), watched, config.default_keys())
+def _changes(config: Config, origin: Origin, watching: Iterable[str]) -> list[str]:
+    watched = {*hooks_among(origin.observers), *watching}
+    return changes(origin.config, recorded(config.resolved()), config.free_keys(), watched, config.default_keys())
 
 
 def _with_new_episodes(
-    options: ResumeOptions, run: Run, before: Mapping[str, Any], now: Mapping[str, Any]
+    options: ResumeOptions, run: Run, saved: Mapping[str, Any], now: Mapping[str, Any]
 ) -> ResumeOptions:
     """Return the options with a fresh collector where the envs are others: the running episodes are not theirs.
 
     What an env held would else be put back into one that was built with other numbers, and count instead of them.
     """
     begins = "collector" in options.fresh or not offers(run.trainer.parts.stateful.get("collector"), Stateful)
-    if begins or not before:
+    if begins or not saved:
         return options
     of_envs = [
         f"[{section}]"
         for section in ("env", "ranks")
         # of a key that an earlier rlcore did not have, the default is what the envs of the run had
         if changes(
-            {section: before.get(section)},
+            {section: saved.get(section)},
             {section: now.get(section)},
             run.config.free_keys(),
             default=run.config.default_keys(),
@@ -162,7 +162,7 @@ def _restore(
     run: Run,
     entry: CheckpointEntry,
     states: dict[str, Any],
-    before: Origin,
+    origin: Origin,
     differences: list[str],
     options: ResumeOptions,
 ) -> list[Restored]:
@@ -170,8 +170,8 @@ def _restore(
     now = recorded(run.config.resolved())
     unusable = None
     if differences:
-        unusable = {name: reason for name, reason in _unusable(before.config, now) if name not in options.fresh}
-        states = {**states, **_with_hyperparameters(run, states, before.config, now)}
+        unusable = {name: reason for name, reason in _unusable(origin.config, now) if name not in options.fresh}
+        states = {**states, **_with_hyperparameters(run, states, origin.config, now)}
     try:
         return run.trainer.load_state_dict(
             states,
@@ -179,7 +179,7 @@ def _restore(
             owners=entry.manifest["owners"],
             drop=options.drop,
             fresh=options.fresh,
-            observers=before.observers,
+            observers=origin.observers,
             unusable=unusable,
         )
     except StorageError as error:
@@ -189,10 +189,10 @@ def _restore(
         raise
 
 
-def _unusable(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+def _unusable(saved: Mapping[str, Any], now: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     """Yield each part whose state is of something else, with the reason."""
     for section, (kind, _) in COMPONENT_SECTIONS.items():
-        there = entries_of(before, section)
+        there = entries_of(saved, section)
         for name, entry in entries_of(now, section).items():
             old, new = there.get(name, {}).get("use"), entry.get("use")
             if old is not None and old != new:
@@ -200,14 +200,14 @@ def _unusable(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterable[tup
 
 
 def _with_hyperparameters(
-    run: Run, states: Mapping[str, Any], before: Mapping[str, Any], now: Mapping[str, Any]
+    run: Run, states: Mapping[str, Any], saved: Mapping[str, Any], now: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the states of the optimizers whose sections differ, with the numbers that the config says.
 
     Where neither an optimizer nor a scheduler differs, the numbers of the checkpoint stay: a hook may have set them.
     """
-    there, here = (entries_of(config, "optimizer") for config in (before, now))
-    schedules_differ = before.get("scheduler") != now.get("scheduler")
+    there, here = (entries_of(config, "optimizer") for config in (saved, now))
+    schedules_differ = saved.get("scheduler") != now.get("scheduler")
     changed = {}
     for name, entry in here.items():
         state = states.get(f"optimizer.{name}")
@@ -249,10 +249,10 @@ def _tensors_in_files(run: Run) -> dict[str, torch.Tensor]:
     return {name: tensor for name, tensor in large.items() if in_shared_file(bytes_of(tensor))}
 
 
-def _another_horizon(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return a reason when schedules follow another horizon than before."""
+def _another_horizon(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return a reason when schedules follow another horizon than the saved config has."""
     key = "total_updates" if "total_updates" in now.get("run", {}) else "total_frames"
-    horizons = [config.get("run", {}).get(key) for config in (before, now)]
+    horizons = [config.get("run", {}).get(key) for config in (saved, now)]
     if not now.get("scheduler") or horizons[0] == horizons[1]:
         return []
     return [f"run.{key} is {horizons[1]} here, {horizons[0]} in the run, and schedules follow it"]

@@ -61,7 +61,7 @@ def _host(raw: RawConfig) -> PluginHost:
     return host
 
 
-class PartsBuilder:
+class AgentBuilder:
     """Builds the parts of one agent.
 
     Args:

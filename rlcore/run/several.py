@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rlcore.config.problems import BuildProblems
 from rlcore.config.sections import Config
 from rlcore.errors import ConfigError
 from rlcore.hooks.points import Hook, LoopHooks
@@ -18,6 +17,7 @@ from rlcore.policies.points import JointHooks
 from rlcore.policies.shares import assigned, check_transforms
 from rlcore.run.assembly import Assembly
 from rlcore.run.policy import PolicyBuilder
+from rlcore.run.problems import BuildProblems
 from rlcore.types import Collector, Key
 from rlcore.types.part import Part, defines, with_defaults
 

@@ -70,7 +70,7 @@ class Loop(TrainerInterface):
             )
         if self._closed:
             raise RlcoreError("this trainer has run to its end and is closed; build another one to go on")
-        left = False
+        handed_over = False
         forks.guard(self.parts.heart)
         try:
             self._begin()
@@ -78,15 +78,15 @@ class Loop(TrainerInterface):
                 if self._lockstep.keeps(self.saving.last_good_due(self.parts.progress.now)):
                     self.saving.keep_last_good()
                 if self._iteration():
-                    left = True
+                    handed_over = True
                     yield self.parts.progress
-                    left = False
+                    handed_over = False
             self._end()
         except GraceExpired as stopped:  # a stop that could not wait for the end of the iteration
             log.error("%s; what was not finished is discarded", stopped)  # also to who wants quiet
             self.saving.what_stands(stopped, self.batch)
         except BaseException as error:
-            if left:  # the caller left the loop
+            if handed_over:  # the caller left the loop, or failed
                 raise
             self.parts.heart.beat()  # a forked copy of this process ends here
             note(
@@ -226,7 +226,7 @@ class Loop(TrainerInterface):
         if averages is not None and parts.progress.updates > updates:
             metrics.add(hooks.post_optim_complete_log(parts.progress.updates, averages.means(), self))
 
-    # what a subclass of a script may override; one of rlcore that does says so
+    # shows whether a script overrides the method above; a class of rlcore that overrides it sets this too
     _optim_steps_here: ClassVar[Callable[..., None]] = staticmethod(optim_steps)
 
     def _updates(self, batch: TensorDict | None, averages: Averages | None) -> None:

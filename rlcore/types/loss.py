@@ -52,8 +52,8 @@ class Loss(Part, ABC):
 
     Called in `rlcore/learners/gradient.py`:
 
-        losses = self._loss(entries) if due.names is None else self._loss(entries, due.names)
-        losses = hooks.post_loss(losses, minibatch, self)
+        losses = self._loss(turn.entries) if names is None else self._loss(turn.entries, names)
+        losses = hooks.post_loss(losses, turn.minibatch, self)
     """
 
     requires: tuple[str, ...]

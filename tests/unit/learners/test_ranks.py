@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from torch import nn
 from rlcore import Context, Minibatch, NumericalError, OptimizerHook, Progress
 from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.hooks.specs import hookimpl
+from rlcore.learners.base import Turn
 from rlcore.learners.clipped_step import ClippedStep
 from rlcore.learners.gradient import GradientLearner
 from rlcore.learners.joint import rows_of
@@ -187,10 +189,10 @@ def test_hooks_between_loss_and_step_are_for_ranks_with_rows(hook):
         assert_close(weights(learner), weights(alone))
 
 
-def test_one_rank_keeps_todays_path():
+def test_a_process_that_trains_alone_has_nothing_around_its_update():
     learner = learner_of(Alone())
-    assert learner._joint is None
     assert learner.group.size == 1
+    assert learner._minimise == learner.minimise
 
 
 @pytest.mark.parametrize("clip_grad_norm", [True, False])
@@ -232,7 +234,7 @@ def test_groups_of_parameters_that_a_script_adds_are_summed_too():
     def train(group):
         model = Model()
         optimizer = torch.optim.Adam(model.a.parameters(), lr=0.01)
-        learner = type("Learner", (), {"group": group, "rows": 6})()
+        learner = SimpleNamespace(group=group, turn=Turn({}, {}, rows=6))
         step = ClippedStep(optimizer, (), learner)
         for number, x in enumerate(data()):
             if number == 2:
@@ -259,7 +261,7 @@ def test_gradients_lie_in_memory_as_their_parameters_do():
 
     def train(group):
         model = Images()
-        learner = type("Learner", (), {"group": group, "rows": 2})()
+        learner = SimpleNamespace(group=group, turn=Turn({}, {}, rows=2))
         step = ClippedStep(torch.optim.Adam(model.parameters(), lr=0.1), (), learner)
         x = torch.randn(4, 3, 5, 5, generator=torch.Generator().manual_seed(1))
         for _ in range(3):

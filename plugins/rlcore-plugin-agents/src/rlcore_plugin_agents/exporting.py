@@ -14,7 +14,7 @@ from rlcore.checkpoints import MANIFEST
 from rlcore.envs import EpisodeStarts
 from rlcore.errors import FROM_OUTSIDE, ConfigError, StorageError, describe, did_you_mean
 from rlcore.files import replacing
-from rlcore.run import EnvMaker, PartsBuilder, Saved, of_policy, read_saved
+from rlcore.run import AgentBuilder, EnvMaker, Saved, of_policy, read_saved
 from rlcore_plugin_agents.agent import Agent
 from rlcore_plugin_agents.formats import FORMATS
 from rlcore_plugin_agents.program import examples
@@ -71,14 +71,14 @@ def export_agent(
     if file.exists() and not overwrite:
         raise ConfigError(f"{str(file)!r} exists already; choose another --output, or say --overwrite")
     saved = of_policy(read_saved(place, best, trust), policy)
-    parts = PartsBuilder(saved, _CPU).build()
+    parts = AgentBuilder(saved, _CPU).build()
     agent = Agent(parts.spec, parts.transforms, parts.model.policy, _CPU, 0, saved.frames)
     observations = _observations(saved, agent, _COMPARED * (_STEPS if agent.remembers else 1))
     try:
         with replacing(file) as written:
             beside = written.with_name(written.name + kind.suffix)  # some writers and readers go by the suffix
             try:
-                kind.write(PartsBuilder(saved, _CPU).build(), beside)
+                kind.write(AgentBuilder(saved, _CPU).build(), beside)
                 _compare(agent, kind.load(beside, _CPU, 0, False), observations, file)
                 beside.rename(written)
             finally:
@@ -113,7 +113,7 @@ def _played(saved: Saved, agent: Agent, count: int) -> Array:
     Raises:
         ConfigError: the env has other spaces than the agent was trained with, as that of several policies has.
     """
-    builder = PartsBuilder(saved, _CPU, ("env",))
+    builder = AgentBuilder(saved, _CPU, ("env",))
     section = builder.section("env", saved.config["env"])
     with closing(EnvMaker(section.provided, section.config, "env", builder.context)("export", num_envs=1)) as env:
         if (env.spec.observation_space, env.spec.action_space) != (agent.observation_space, agent.action_space):

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from rlcore.errors import ConfigError
-from rlcore.run import PartsBuilder, choose_device, of_policy, read_saved
+from rlcore.run import AgentBuilder, choose_device, of_policy, read_saved
 from rlcore_plugin_agents.agent import Agent
 from rlcore_plugin_agents.formats import FORMATS, format_of
 
@@ -48,7 +48,7 @@ def load_agent(
         if policy is not None:
             raise ConfigError(f"policy = {policy!r}: {str(path)!r} is one exported policy; leave the name out")
         return FORMATS[format_of(path)].load(path, on_device, seed, trust)
-    parts = PartsBuilder(of_policy(read_saved(path, best, trust), policy), on_device).build()
+    parts = AgentBuilder(of_policy(read_saved(path, best, trust), policy), on_device).build()
     return Agent(parts.spec, parts.transforms, parts.model.policy, on_device, seed, parts.saved.frames)
 
 

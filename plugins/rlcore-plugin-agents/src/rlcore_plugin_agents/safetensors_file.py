@@ -10,7 +10,7 @@ import torch
 
 from rlcore.config import note_written
 from rlcore.errors import MissingPluginError, StorageError, describe
-from rlcore.run import AgentParts, PartsBuilder, Saved
+from rlcore.run import AgentBuilder, AgentParts, Saved
 from rlcore.state import flatten, unflatten
 from rlcore_plugin_agents.agent import Agent
 from rlcore_plugin_agents.notes import KEY, notes_of, read_notes
@@ -46,7 +46,7 @@ def load(path: Path, device: torch.device, seed: int, trust: bool) -> Agent:
         MissingPluginError: safetensors is not installed.
         StorageError: the file cannot be read.
     """
-    parts = PartsBuilder(_read(path, trust), device).build()
+    parts = AgentBuilder(_read(path, trust), device).build()
     return Agent(parts.spec, parts.transforms, parts.model.policy, device, seed, parts.saved.frames)
 
 

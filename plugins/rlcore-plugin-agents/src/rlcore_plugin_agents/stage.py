@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from rlcore.errors import ConfigError
-from rlcore.run import EnvMaker, PartsBuilder, Saved, prepare_process, read_saved
+from rlcore.run import AgentBuilder, EnvMaker, Saved, prepare_process, read_saved
 from rlcore.run_folder import CONFIG_FILE
 from rlcore.types import Context, Env, EnvSpec, Evaluator, Progress
 from rlcore_plugin_agents.agent import Agent
@@ -85,7 +85,7 @@ def set_stage(
     )
     config, run = saved.config, saved.run
     prepare_process(run)
-    builder = PartsBuilder(saved, device_of(run.device), _SECTIONS)
+    builder = AgentBuilder(saved, device_of(run.device), _SECTIONS)
     if agent is None:
         parts = builder.build()
         context, spec, frames, at = builder.context, parts.spec, saved.frames, saved.at
@@ -130,7 +130,7 @@ def _context_of(agent: Agent, like: Context) -> Context:
     return replace(like, parts=parts, progress=progress)
 
 
-def _env_maker(builder: PartsBuilder, context: Context, table: Mapping[str, Any], spec: EnvSpec) -> Callable[..., Env]:
+def _env_maker(builder: AgentBuilder, context: Context, table: Mapping[str, Any], spec: EnvSpec) -> Callable[..., Env]:
     """Return what makes envs of a section; they must have the spaces that the agent knows."""
     section = builder.section("env", table)
     provided, config, schema = section.provided, section.config, type(section.config)

@@ -28,7 +28,7 @@ from rlcore_plugin_compile.traced_loss import TracedLoss
 from rlcore_plugin_compile.update_graph import Joined, UpdateGraph
 
 if TYPE_CHECKING:
-    from rlcore.learners import GradientStep
+    from rlcore.learners import GradientLearner, GradientStep, Minimise, Turn
 
 log = logging.getLogger(__name__)
 
@@ -89,10 +89,21 @@ class CompiledUpdate:
         """Return whether its steps are all there is to do: nobody watches an optimizer or left a gradient for it."""
         return all(adam.fits() for adam in self._adams)
 
-    def moves_targets(self) -> bool:
-        """Return whether this update moves the targets inside its graph: theirs is a little at a time, and due."""
-        targets = self._targets
-        return self._pairs is not None and targets is not None and targets.is_due()
+    def around(self, minimise: Minimise, learner: GradientLearner) -> Minimise:
+        """Return what takes a turn by a graph, or eagerly where it does not fit or a hook comes between."""
+        targets = None if self._pairs is None else self._targets
+
+        def minimise_compiled(turn: Turn) -> Mapping[str, Tensor]:
+            if learner.hooked() or not self.fits():
+                return minimise(turn)
+            entries = None if self._joint is not None and not rows_of(turn.minibatch) else turn.entries
+            moves = targets is not None and turn.due is turn.turns[-1] and targets.is_due()
+            metrics = self(entries, turn.due, moves)
+            if targets is not None:
+                targets.moved = moves
+            return metrics
+
+        return minimise_compiled
 
     def __call__(self, minibatch: Mapping[Key, Tensor] | None, due: Due, moves: bool) -> dict[str, Tensor]:
         """Take the steps that are due; compiles at the first minibatch of each size.
@@ -101,7 +112,7 @@ class CompiledUpdate:
             minibatch: entries by key, those `[sample, ...]` and the noise of the loss, where it has any; None on a rank
                 without rows, which takes the steps of the others.
             due: the optimizers that step.
-            moves: whether the targets move, see `moves_targets`.
+            moves: whether the targets move in the graph.
         """
         if minibatch is None:
             return self._without_rows(due, moves)

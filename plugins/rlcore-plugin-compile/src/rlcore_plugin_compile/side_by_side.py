@@ -27,7 +27,7 @@ from rlcore.types import Loss, with_defaults
 from rlcore_plugin_compile.side_threads import SideThread, run_side_by_side
 
 if TYPE_CHECKING:
-    from rlcore.learners import Due, GradientStep
+    from rlcore.learners import Due, GradientLearner, GradientStep, Minimise, Turn
     from rlcore.types import Context, Key
 
 log = logging.getLogger(__name__)
@@ -87,6 +87,16 @@ class SideBySide:
         self._threads = [SideThread() for _ in self._sides[1:]]
         self._trial: _Trial | None = None if wanted else _Trial()
         self._said = False
+
+    def around(self, minimise: Minimise, learner: GradientLearner) -> Minimise:
+        """Return what takes a turn side by side, or as before where that is over or a hook comes between."""
+
+        def minimise_beside(turn: Turn) -> Mapping[str, Tensor]:
+            if self.over is not None or learner.hooked():
+                return minimise(turn)
+            return learner.apply(self.take(turn.entries, turn.due))
+
+        return minimise_beside
 
     def take(self, entries: Mapping[Key, Tensor], due: Due) -> dict[str, Tensor]:
         """Take losses and gradients, and leave these in the steps; return losses and metrics, detached.
@@ -161,7 +171,7 @@ class SideBySide:
                 f"[learner] parallel = true: the losses of this update cannot be computed at the same time: {reason}; "
                 "leave the key out, or set it to false"
             )
-        self.over = reason
+        self._end(reason)
         return _Plan((), keys)
 
     def _one_after_the_other(
@@ -208,7 +218,12 @@ class SideBySide:
                 f"on {threads} threads, {beside * 1e3:.2f} ms for losses and gradients instead of {alone * 1e3:.2f}"
             )
             return
-        self.over = f"{beside * 1e3:.2f} ms for losses and gradients on {threads} threads, {alone * 1e3:.2f} on one"
+        self._end(f"{beside * 1e3:.2f} ms for losses and gradients on {threads} threads, {alone * 1e3:.2f} on one")
+
+    def _end(self, reason: str) -> None:
+        log.debug("the losses of an update are computed one after the other: %s", reason)
+        self.over = reason
+        self.close()
 
     def _say(self, how: str) -> None:
         self._said = True
