@@ -1,18 +1,24 @@
-"""What all tests share: a list of trusted code that is not that of the user who runs them, and the level of the log."""
+"""What all tests share: a list of trusted code of their own, the level of the log, and what would only take time."""
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+
+from rlcore.run import command
 
 HOME = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make it before any process is started that inherits the environment."""
+    """Make it before any process is started that inherits the environment; leave garbage until all is collected."""
+    gc.disable()
     config.stash[HOME] = tempfile.TemporaryDirectory(prefix="rlcore-config-")
     os.environ["RLCORE_CONFIG_HOME"] = config.stash[HOME].name
 
@@ -20,6 +26,28 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove it."""
     config.stash[HOME].cleanup()
+
+
+def pytest_collection_finish() -> None:
+    """Let no look for garbage go through what was imported and collected, which stays to the end."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_pictures() -> Iterator[Callable[[Any], str | None]]:
+    """Let no run draw its curves, which takes longer than it; yield what draws them."""
+    drawing = command._curves
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command, "_curves", lambda run: None)
+        yield drawing
+
+
+@pytest.fixture
+def pictures(_no_pictures: Callable[[Any], str | None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each run draw its curves at its end, as those of a user do."""
+    monkeypatch.setattr(command, "_curves", _no_pictures)
 
 
 @pytest.fixture(autouse=True)

@@ -212,8 +212,8 @@ def describe(error: BaseException) -> str:
     return f"{kind}: {message}" if message else kind
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the entry of `known` most like `name`, or None when nothing is alike.
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the entry of `names` most like `name`, or None when nothing is alike.
 
     Words inside a longer name count too, so that `clpi` finds `clip_epsilon`.
     """
@@ -226,12 +226,12 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
         whole = difflib.SequenceMatcher(None, name.lower(), candidate.lower()).ratio()
         return max(whole, 0.95 * max(ratios))  # of two that are alike, the one that is alike as a whole
 
-    candidates = sorted(set(known))
+    candidates = sorted(set(names))
     best = max(candidates, key=similarity, default=None)
     return best if best is not None and similarity(best) >= _ALIKE else None
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return `"; did you mean 'X'?"` for the nearest known name, or an empty string."""
-    best = nearest(name, known)
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return `"; did you mean 'X'?"` for the name most like it, or an empty string."""
+    best = nearest(name, names)
     return f"; did you mean {best!r}?" if best else ""

@@ -1,4 +1,4 @@
-"""The state of a run on disk: committed, verified, kept."""
+"""The checkpoints of a run on disk: written, verified, listed and removed."""
 
 from __future__ import annotations
 

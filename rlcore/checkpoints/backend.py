@@ -1,4 +1,4 @@
-"""A checkpoint back end together with its name, and the stores that it writes."""
+"""A checkpointer together with the name of its component."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rlcore.types import Checkpointer
 
 @dataclass(frozen=True)
 class Backend:
-    """A checkpoint back end that is ready to write.
+    """A checkpointer with its name, from which the stores of a run are made.
 
     Attributes:
         checkpointer: writes and reads tensors.
@@ -29,5 +29,5 @@ class Backend:
         retention: Sequence[Retention] = DEFAULT,
         check_place: Callable[[], None] = lambda: None,
     ) -> Store:
-        """Return the checkpoints in a folder, as this back end writes and reads them; see `Store`."""
+        """Return a `Store` that writes and reads checkpoints in a folder by this back end."""
         return Store(folder, self.checkpointer, self.name, retention, check_place)

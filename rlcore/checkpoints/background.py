@@ -1,4 +1,4 @@
-"""One save in a thread of its own, while training goes on."""
+"""Saving a checkpoint in a thread, while training goes on."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Final
 from rlcore.errors import StorageError
 from rlcore.types.heart import Heart
 
-# between two looks at whether a save is given up, which nothing tells
+# between two looks at whether the heart has given the save up: that wakes nobody who waits
 _LOOK_SECONDS: Final = 0.2
 
 
 class BackgroundSave:
-    """Runs a save in a thread; the process may end without it, which leaves what a crash leaves.
+    """Runs a save in a thread. Where the process ends before it, the checkpoint is unfinished as after a crash.
 
     Args:
         save: writes a checkpoint and returns its folder.
-        heart: knows when a save does not move any more and is given up.
+        heart: lists the saves that write, and marks those that stood still for too long as given up.
     """
 
     def __init__(self, save: Callable[[], Path], heart: Heart) -> None:
@@ -32,20 +32,20 @@ class BackgroundSave:
 
     @property
     def done(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Whether the save has ended, with a checkpoint or an error."""
         return self._future.done()
 
     def wait(self) -> None:
-        """Return when it has ended, well or not, or is given up."""
+        """Wait until the save has ended or is given up."""
         while not self.done and not self._given_up():
             futures.wait([self._future], _LOOK_SECONDS)
 
     def result(self) -> Path:
-        """Wait for its end, and return the folder of the checkpoint.
+        """Wait for the save, and return the folder of the checkpoint.
 
         Raises:
-            StorageError: it was given up.
-            BaseException: what the save raised.
+            StorageError: the save was given up.
+            BaseException: the error of the save.
         """
         self.wait()
         if not self.done:
@@ -58,7 +58,7 @@ class BackgroundSave:
     def _run(self) -> None:
         try:
             path = self._save()
-        except BaseException as error:
+        except BaseException as error:  # also what ends threads: `result` raises it in the thread that waits
             self._future.set_exception(error)
         else:
             self._future.set_result(path)

@@ -1,6 +1,6 @@
-"""The manifest of a checkpoint: what it says, which folders hold one, and whether their files are whole.
+"""The manifest of a checkpoint: reading and checking it, and listing the checkpoints of a folder.
 
-Nothing here needs torch, so checkpoints are listed and verified at once. Writing and loading is in `store.py`.
+Nothing here imports torch, so that `rlcore ckpt` lists and verifies without its delay. `store.py` writes and loads.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ log = logging.getLogger(__name__)
 FORMAT: Final = 2
 MANIFEST: Final = "manifest.json"
 STATE: Final = "state.json"
-# what is read whole into memory; saving refuses more, so that nothing is saved that could not be loaded
+# these files are read whole into memory. Saving refuses larger ones, so that every saved checkpoint can be loaded
 MOST_BYTES: Final[Mapping[str, int]] = {MANIFEST: 16 << 20, STATE: 256 << 20}
-# an empty list takes 2 bytes in a file and 64 in memory
+# bounds the memory of parsing: an empty list takes 2 bytes in a file and 64 in memory
 MOST_VALUES: Final = 4_000_000
 _CHECKSUM: Final = "checksum"
 
 
 class NewerFormatError(StorageError):
-    """A checkpoint is whole, but of a format that this rlcore does not know."""
+    """Says that a checkpoint is whole, and that only a newer rlcore can read it."""
 
 
 @dataclass(frozen=True)
 class CheckpointEntry:
-    """A committed checkpoint."""
+    """A committed checkpoint: its folder, its frame and its manifest."""
 
     path: Path
     frames: int
@@ -49,44 +49,44 @@ class CheckpointEntry:
 
     @property
     def reached(self) -> int:
-        """How far the run was, on its clock."""
+        """Frames or updates of the run at the save, whichever its length is counted in."""
         return reached(self.manifest["progress"])
 
     @property
     def clock(self) -> str:
-        """What the length of the run is counted in: `frames` or `updates`."""
+        """Unit of the length of the run: `frames` or `updates`."""
         return clock_of(self.manifest["progress"])
 
     @property
     def unit(self) -> str:
-        """One of what the clock counts."""
+        """Singular of the clock: `frame` or `update`."""
         return unit_of(self.clock)
 
     @property
     def place(self) -> str:
-        """Where the run stood, in words: `frame 1000`."""
+        """Moment of the save for messages, such as `frame 1000`."""
         return f"{self.unit} {self.reached}"
 
     @property
     def evaluation(self) -> float | None:
-        """Mean return of the evaluation made at the same frame, if there was one."""
+        """Mean return of the evaluation at this frame; None without one, or where it is not finite."""
         value = self.manifest["evaluation"]
         return float(value) if value is not None and math.isfinite(value) else None
 
     @property
     def size(self) -> int:
-        """Bytes on disk, without the manifest."""
+        """Bytes of the files on disk, without the manifest."""
         return sum(int(file["size"]) for file in self.manifest["files"].values())
 
 
 @dataclass
 class Listing:
-    """What a folder of checkpoints holds.
+    """The checkpoints of a folder, readable and unreadable.
 
     Attributes:
-        entries: those whose manifest can be read, oldest first.
-        problems: what is wrong with the others.
-        newer: those among the problems that a newer rlcore can read.
+        entries: the readable checkpoints, oldest first.
+        problems: a message for each unreadable checkpoint.
+        newer: the problems that a newer rlcore would not have.
     """
 
     entries: list[CheckpointEntry] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Listing:
 
 
 def scan(folder: Path) -> Listing:
-    """Look at every checkpoint in a folder; one that is absent holds none.
+    """Read the manifest of every checkpoint in a folder; a folder that is absent holds none.
 
     Raises:
         StorageError: the folder cannot be listed.
@@ -105,7 +105,7 @@ def scan(folder: Path) -> Listing:
         try:
             manifest = read_manifest(path)
         except StorageError as error:
-            if os.path.lexists(path):  # otherwise it was pruned by its run just now
+            if os.path.lexists(path):  # else its run has pruned it since the folder was listed
                 listing.problems.append(str(error))
                 listing.newer += [str(error)] if isinstance(error, NewerFormatError) else []
             continue
@@ -115,15 +115,15 @@ def scan(folder: Path) -> Listing:
 
 
 def order(entry: CheckpointEntry) -> tuple[Any, ...]:
-    """Return what checkpoints are sorted by: how far the run was, and at the same place the time of saving."""
+    """Return the sort key of a checkpoint: how far the run was, then the time of the save, then the name."""
     return (entry.reached, entry.manifest["time"], entry.path.name)
 
 
 def committed(folder: Path) -> list[Path]:
-    """Return everything that has the name of a committed checkpoint, whole or not.
+    """Return every path in a folder that is named like a committed checkpoint, whole or damaged.
 
     Raises:
-        StorageError: the folder cannot be listed; it is not taken for an empty one.
+        StorageError: the folder is there and cannot be listed.
     """
     try:
         names = sorted(os.listdir(folder))
@@ -131,17 +131,18 @@ def committed(folder: Path) -> list[Path]:
         return []
     except OSError as error:
         raise StorageError(f"checkpoints in {folder} cannot be listed: {error}") from error
+    # `save` begins the names with digits; unfinished saves, removed checkpoints and `latest` begin otherwise
     return [folder / name for name in names if name[0] in "0123456789" and "-" in name]
 
 
 def best(entries: Iterable[CheckpointEntry], by: tuple[str, str] | None = None) -> CheckpointEntry | None:
-    """Return the checkpoint with the best evaluation, the latest of several, or None when none was evaluated.
+    """Return the checkpoint with the best evaluation, the latest of equals, or None when none was evaluated.
 
-    An evaluation from before the first update never counts.
+    An evaluation before the first update does not count: it rates an untrained policy.
 
     Args:
-        entries: among which to choose.
-        by: a number in the metadata of the manifests instead of the evaluation, and whether `min` or `max` is best.
+        entries: the checkpoints to choose from.
+        by: the key of a number in the metadata, used instead of the evaluation, with `min` or `max` for the best.
     """
     rated = [(_rating(entry, by), *order(entry), entry) for entry in entries]
     comparable = [row for row in rated if row[0] is not None]
@@ -149,7 +150,7 @@ def best(entries: Iterable[CheckpointEntry], by: tuple[str, str] | None = None) 
 
 
 def _rating(entry: CheckpointEntry, by: tuple[str, str] | None) -> float | None:
-    """Return what the best checkpoint has most of; None where it is not known."""
+    """Return the number that is largest for the best checkpoint; None where the checkpoint has none."""
     if by is None:
         return entry.evaluation if entry.manifest["progress"].get("updates", 1) else None
     key, mode = by
@@ -163,7 +164,7 @@ def render(manifest: Mapping[str, Any]) -> str:
     """Return the text of a manifest, with its checksum last.
 
     Raises:
-        StorageError: it is larger than what would be read again.
+        StorageError: it is larger than `read_manifest` accepts.
     """
     plain = {key: value for key, value in manifest.items() if key != _CHECKSUM}
     text = json.dumps(plain | {_CHECKSUM: _checksum(plain)})
@@ -176,20 +177,20 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """Return the manifest of a checkpoint folder.
 
     Raises:
-        StorageError: it is missing, damaged, of a newer format, or of another folder.
+        StorageError: it is missing, damaged, of a newer format, or copied from another folder.
     """
     try:
         if path.is_symlink():
             raise StorageError("the folder is a link")
         raw, manifest = read_json(path / MANIFEST)
         checksum = manifest.pop(_CHECKSUM)
-        whole = checksum == _checksum(manifest)
-        # JSON has several spellings of one value; only the bytes that were written are taken
-        same_bytes = whole and render(manifest).encode() == raw
+        same_values = checksum == _checksum(manifest)
+        # the checksum is over values, and JSON has several spellings of one value: compare the bytes too
+        same_bytes = same_values and render(manifest).encode() == raw
         version = manifest["format"]
     except Exception as error:  # hostile JSON raises anything: RecursionError, OverflowError, AttributeError
         raise StorageError(f"{path} is no checkpoint of rlcore: its {MANIFEST} cannot be read ({error})") from None
-    if not whole or not same_bytes:
+    if not same_values or not same_bytes:
         raise StorageError(f"checkpoint {path} is damaged: the checksum of {MANIFEST} does not match")
     if type(version) is int and version > FORMAT:
         raise NewerFormatError(
@@ -197,18 +198,18 @@ def read_manifest(path: Path) -> dict[str, Any]:
         )
     try:
         manifest = migrated_manifest(manifest, FORMAT)
-    except Exception as error:  # of a step that meets what no rlcore wrote
+    except Exception as error:  # a migration raises anything where the checksum is right and the entries are made up
         raise StorageError(f"{path} is no checkpoint of format {version!r}: {error!r}") from error
     _check_entries(path, manifest)
     return manifest
 
 
 def verify(entry: CheckpointEntry, moved: Callable[[], object] = lambda: None) -> list[str]:
-    """Compare every file of a checkpoint with its manifest; return the names of files that are not its own.
+    """Compare every file of a checkpoint with its manifest; return the names of files that the manifest does not list.
 
     Args:
         entry: the checkpoint.
-        moved: called after every piece that was read, as a large file takes its time.
+        moved: called after every MiB, so that the watchdog sees a large file move.
 
     Raises:
         StorageError: a file is missing, is not a plain file, or has another size or checksum.
@@ -221,7 +222,7 @@ def verify(entry: CheckpointEntry, moved: Callable[[], object] = lambda: None) -
             with plain_file(entry.path / name) as stream:
                 size = os.fstat(stream.fileno()).st_size
                 actual = {"size": size}
-                if size == expected["size"]:  # else there is no need to read it
+                if size == expected["size"]:  # a wrong size is enough; hashing takes seconds for each GB
                     actual = describe(stream, moved)
         except (StorageError, OSError, ValueError) as error:
             raise StorageError(
@@ -236,7 +237,7 @@ def read_json(path: Path) -> tuple[bytes, Any]:
     """Return the content of `manifest.json` or `state.json`, as bytes and parsed.
 
     Raises:
-        StorageError: it is no plain file, or holds more than any that was saved.
+        StorageError: it is no plain file, or larger than `save` allows.
         ValueError: it is not JSON.
         RecursionError: it is nested too deeply.
     """
@@ -246,7 +247,7 @@ def read_json(path: Path) -> tuple[bytes, Any]:
 
 
 def read_state(entry: CheckpointEntry) -> Any:
-    """Return the state that a checkpoint holds, as far as it is numbers and text: what `state.json` says.
+    """Return the content of `state.json`: the states of a checkpoint with names in the place of tensors.
 
     Raises:
         StorageError: it is damaged, or no plain file.
@@ -264,15 +265,16 @@ def check_values(raw: bytes) -> None:
     """Refuse JSON of so many values that parsing it would take many times its size in memory.
 
     Raises:
-        StorageError: there are more than any file that is saved has.
+        StorageError: it has more than `MOST_VALUES`.
     """
+    # counted in the bytes, before anything is parsed: too high where strings hold these characters, never too low
     values = sum(map(raw.count, (b",", b"[", b"{")))
     if values > MOST_VALUES:
         raise StorageError(f"it holds about {values:,} values, more than {MOST_VALUES:,}")
 
 
 def _check_entries(path: Path, manifest: Mapping[str, Any]) -> None:
-    """See that every entry has its type, so that nothing later has to doubt it."""
+    """Refuse a manifest with an entry of a wrong type, so that its readers need no checks."""
     for key, fits in _ENTRIES.items():
         if key not in manifest or not fits(manifest[key]):
             raise StorageError(
@@ -298,6 +300,7 @@ def _texts(value: Any) -> bool:
 
 
 def _count(value: Any) -> bool:
+    # `type`, as a bool is an instance of int
     return type(value) is int and 0 <= value < 2**63
 
 

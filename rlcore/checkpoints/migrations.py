@@ -1,6 +1,6 @@
-"""How checkpoints of older formats become what this rlcore reads: one step from each format to the next.
+"""Migrations of checkpoints: one step from each format to the next.
 
-A step works on what was read, in memory; on disk nothing changes. A new format brings three things: a step here, a
+A step changes a manifest or a state in memory; the files on disk stay. A new format brings three things: a step here, a
 larger `FORMAT` in `manifest.py`, and a checkpoint of the format before under `tests/checkpoints/`.
 """
 
@@ -11,34 +11,34 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 
-def _same(value: dict[str, Any]) -> dict[str, Any]:
+def _unchanged(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
 @dataclass(frozen=True)
 class Migration:
-    """The step from one format to the next; each function may change what it is given.
+    """Step from one format to the next; its functions may change their argument.
 
     Attributes:
-        manifest: takes and returns what `manifest.json` says, without its checksum.
-        state: takes and returns what `state.json` says: component name to state.
+        manifest: takes and returns the content of `manifest.json`, without its checksum.
+        state: takes and returns the content of `state.json`: component name to state.
     """
 
-    manifest: Callable[[dict[str, Any]], dict[str, Any]] = _same
-    state: Callable[[dict[str, Any]], dict[str, Any]] = _same
+    manifest: Callable[[dict[str, Any]], dict[str, Any]] = _unchanged
+    state: Callable[[dict[str, Any]], dict[str, Any]] = _unchanged
 
 
 def _unbound(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Say that nothing is known of run and config; empty entries are compared with nothing."""
+    """Add empty entries for run and config, which format 1 did not record; a resume compares no empty entry."""
     return {**manifest, "run_id": "", "config": {}, "config_hash": "", "observers": []}
 
 
-# from which format; none is older than the first
+# by the format that each step begins at; format 1 is the first
 MIGRATIONS: Final[dict[int, Migration]] = {1: Migration(manifest=_unbound)}
 
 
 def migrated_manifest(manifest: dict[str, Any], to: int) -> dict[str, Any]:
-    """Return a manifest as a later format would have written it; `format` still says which one did."""
+    """Return a manifest in a later format; its entry `format` stays, as `state.json` is migrated from there too."""
     written = manifest["format"]
     for version in range(written, to):
         manifest = MIGRATIONS[version].manifest(manifest)
@@ -46,11 +46,11 @@ def migrated_manifest(manifest: dict[str, Any], to: int) -> dict[str, Any]:
 
 
 def migrated_state(state: dict[str, Any], written: int, to: int) -> dict[str, Any]:
-    """Return the states as a later format would have written them.
+    """Return the states of a checkpoint in a later format.
 
     Args:
         state: component name to state.
-        written: the format that wrote it.
+        written: the format of the file.
         to: the format to return.
     """
     for version in range(written, to):

@@ -1,4 +1,4 @@
-"""What a checkpoint says of where it comes from."""
+"""Provenance: the record in a manifest of the run, the config and the libraries that made a checkpoint."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Provenance:
-    """What the manifest of a checkpoint says about its state.
+    """Record of where the state of a checkpoint comes from.
 
     Attributes:
         owners: component name to the distribution that wrote its state.
         observers: the components that watch a run and do not change it.
         run_id: made once for each run; empty for a script, whose folders of checkpoints belong to no run.
         config: of the run, resolved; empty for a script.
-        config_hash: over what of the config changes results.
-        versions: of everything installed that the run uses.
-        domain: what the bits of a run depend on, see `state/exactness.py`.
+        config_hash: over the keys of the config that change results.
+        versions: of the installed distributions that the run uses.
+        domain: machine, libraries and sources that the bits of a run depend on, see `state/exactness.py`.
         env: spaces and counts of the env, see `envs/spec_records.py`; empty where they cannot be recorded.
-        data: checksum of each file that the run learns from, by its path; empty where it learns from none.
+        data: path to checksum of each data set that the run learns from; empty where it learns from none.
         inexact: why a resume from here does not give the bits of an uninterrupted run; empty when it does.
-        metadata: returns what else a script wants to have said, as JSON; asked at every save.
+        metadata: returns further entries of a script, as JSON; called at every save.
     """
 
     owners: Mapping[str, str] = field(default_factory=dict)
@@ -41,17 +41,17 @@ class Provenance:
     metadata: Callable[[], Mapping[str, Any]] | None = None
 
     def with_reasons(self, reasons: Iterable[str]) -> Provenance:
-        """Return the same with further reasons, each once."""
+        """Return this provenance with further reasons in `inexact`, each once."""
         return replace(self, inexact=tuple(dict.fromkeys([*self.inexact, *reasons])))
 
     def with_observers(self, names: Iterable[str]) -> Provenance:
-        """Return the same with other observers."""
+        """Return this provenance with other observers."""
         return replace(self, observers=tuple(names))
 
     def in_manifest(self, snapshot: Snapshot) -> dict[str, Any]:
-        """Return the entries of the manifest."""
+        """Return the entries of a manifest about the provenance and the hashes of a snapshot."""
         from rlcore.state.ranks import own_name
-        from rlcore.state.snapshot import training_digest  # needs torch, which looking at checkpoints does not
+        from rlcore.state.snapshot import training_digest  # imports torch, which listing checkpoints does without
 
         digests = snapshot.digests()
         observers = [name for name in snapshot.tree if own_name(name) in self.observers]

@@ -1,4 +1,4 @@
-"""Which checkpoints are kept: rules, each of which names some, after every save."""
+"""Retention rules: after every save each rule names checkpoints to keep, and the others are removed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class Retention(Protocol):
-    """A rule of which checkpoints are kept; a checkpoint that no rule keeps is removed."""
+    """Rule that names the checkpoints to keep; a checkpoint that no rule keeps is removed."""
 
     def kept(self, entries: Sequence[CheckpointEntry]) -> Collection[CheckpointEntry]:
-        """Return those that are kept.
+        """Return the checkpoints to keep.
 
         Args:
-            entries: the checkpoints that there are, oldest first; what was removed before is not among them.
+            entries: the checkpoints on disk, oldest first.
         """
         ...
 
@@ -31,30 +31,30 @@ class Latest:
     count: int = 2
 
     def kept(self, entries: Sequence[CheckpointEntry]) -> Collection[CheckpointEntry]:
-        """Return the last `count` of them, at least one."""
+        """Return the last `count` checkpoints, at least one."""
         return entries[-max(1, self.count) :]
 
 
 @dataclass(frozen=True)
 class Best:
-    """Keeps the best checkpoint: by its evaluation, or `by` a number in its metadata and `"min"` or `"max"`."""
+    """Keeps the checkpoint with the best evaluation, or the best number in its metadata: `by=(key, "min" or "max")`."""
 
     by: tuple[str, str] | None = None
 
     def kept(self, entries: Sequence[CheckpointEntry]) -> Collection[CheckpointEntry]:
-        """Return the best of them, where one is known to be."""
+        """Return the best checkpoint, where one has a rating."""
         entry = best(entries, self.by)
         return () if entry is None else (entry,)
 
 
 @dataclass(frozen=True)
 class EveryFrames:
-    """Keeps the first checkpoint of each stretch of `frames`; of updates, where the run is counted in them."""
+    """Keeps the first checkpoint of each stretch of `frames` frames, or updates where the run is counted in them."""
 
     frames: int
 
     def kept(self, entries: Sequence[CheckpointEntry]) -> Collection[CheckpointEntry]:
-        """Return the first of them at or after each multiple of `frames`."""
+        """Return the first checkpoint at or after each multiple of `frames`."""
         first_of: dict[int, CheckpointEntry] = {}
         for entry in entries:
             first_of.setdefault(entry.reached // self.frames, entry)
@@ -65,7 +65,7 @@ DEFAULT: Final = (Latest(), Best())
 
 
 def rules_of(settings: CheckpointConfig) -> tuple[Retention, ...]:
-    """Return the rules that the keys of `[checkpoint]` ask for."""
+    """Return the rules of the keys `keep_last`, `keep_best` and `keep_every` of `[checkpoint]`."""
     best_too = (Best(),) if settings.keep_best else ()
     spaced = (EveryFrames(settings.keep_every),) if settings.keep_every else ()
     return (Latest(settings.keep_last), *best_too, *spaced)

@@ -1,7 +1,7 @@
-"""Checkpoints on disk: commit a snapshot so that a crash at any point loses nothing acknowledged; keep some, load one.
+"""The store of checkpoints in a folder: writes, removes and loads them; a crash at any point loses no saved one.
 
-A checkpoint is a folder under a new name: the back end's files, `state.json` with the structure, and `manifest.json`,
-written last, with sizes and checksums. The file formats are the back ends'; reading manifests is in `manifest.py`.
+A checkpoint is a folder of its own: files of the back end with the tensors, `state.json` with the rest of the state,
+and `manifest.json` with sizes and checksums, written last. `manifest.py` reads manifests.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ LATEST: Final = "latest"
 
 
 class Store:
-    """The checkpoints in one folder.
+    """Writes, loads and removes the checkpoints in one folder.
 
     Args:
         folder: made when the first checkpoint is saved.
         backend: writes and reads tensors.
-        backend_name: recorded in the manifest; loading follows it.
-        retention: rules of which are kept; by default the latest two, and the one with the best evaluation.
-        check_place: raises a `StorageError` where the folder is not what it was.
+        backend_name: recorded in the manifest; a checkpoint of another back end is refused.
+        retention: rules that keep checkpoints; by default the latest two, and the one with the best evaluation.
+        check_place: raises a `StorageError` where the run folder was removed or replaced.
 
     Attributes:
-        heart: counts what moves; the run's own, once there is one.
+        heart: beats while files are read and written, for the watchdog; the run puts its own here.
     """
 
     def __init__(
@@ -84,18 +84,19 @@ class Store:
         self._anchored = False
 
     def save(self, snapshot: Snapshot, provenance: Provenance) -> Path:
-        """Write and commit a checkpoint, then prune.
+        """Write and commit a checkpoint, then remove those that no rule keeps.
 
         Args:
             snapshot: the state.
-            provenance: what the manifest says about it.
+            provenance: further entries of the manifest.
 
         Returns:
             The folder of the committed checkpoint.
 
         Raises:
-            StorageError: it could not be written; nothing that was saved before is touched.
+            StorageError: it could not be written; earlier checkpoints are untouched.
         """
+        # the random part tells a save apart from an earlier one of the same frame, which a damaged checkpoint may be
         name = f"{snapshot.reached:012d}-{secrets.token_hex(3)}"
         place = self.folder / f"{PARTIAL}{name}"
         self.check_place()
@@ -104,6 +105,7 @@ class Store:
             self._check_space(snapshot)
             with self.heart.save(place) as save:
                 self._write_files(place, name, snapshot, provenance, save)
+            # the commit: all files are synced before it, and the new name is synced after it
             os.rename(place, self.folder / name)
             place = self.folder / name
             sync_folder(self.folder)
@@ -117,7 +119,7 @@ class Store:
                 f"checkpoint at {snapshot.place} could not be written to {self.folder}: "
                 f"{describe(error)}; checkpoints saved before are untouched"
             ) from error
-        try:
+        try:  # the checkpoint is safe from here on, so an error in tidying up is no error of the save
             self._point_to(name)
             self._prune(name)
         except (OSError, StorageError) as error:
@@ -125,9 +127,9 @@ class Store:
         return place
 
     def _make_folder(self) -> None:
-        """Make the folder, and every name on the way to it outlive a power cut.
+        """Make the folder, and sync every folder above it, so that its path outlives a power cut.
 
-        The names may be those of a process that was killed before it could see to that.
+        Folders that are there already are synced too: a killed process may have made them without a sync.
         """
         if self._anchored and self.folder.is_dir():
             return
@@ -135,14 +137,14 @@ class Store:
         for parent in self.folder.resolve().parents:
             try:
                 sync_folder(parent)
-            except PermissionError:  # of somebody else, so it was there before
+            except PermissionError:  # a folder of another user, so it is older than the run
                 break
-            if os.path.ismount(parent):
+            if os.path.ismount(parent):  # above it is another file system
                 break
         self._anchored = True
 
     def _check_space(self, snapshot: Snapshot) -> None:
-        """Refuse before writing what cannot fit."""
+        """Refuse a snapshot that does not fit on the disk, before anything is written."""
         needed = snapshot.nbytes
         free = shutil.disk_usage(self.folder).free
         if needed > free:
@@ -154,11 +156,12 @@ class Store:
     def _write_files(
         self, partial: Path, name: str, snapshot: Snapshot, provenance: Provenance, save: MovingSave
     ) -> None:
-        """Write everything into a folder that does not count yet, the manifest last."""
+        """Write all files of a checkpoint into its partial folder, the manifest last."""
         partial.mkdir()
-        stated = beside(lambda: provenance.in_manifest(snapshot), snapshot.nbytes)
+        # hashes the tensors in a thread while the back end writes them
+        entries = beside(lambda: provenance.in_manifest(snapshot), snapshot.nbytes)
         self._backend.save(partial, snapshot.tensors)
-        save.patience = SYNC_PATIENCE
+        save.patience = SYNC_PATIENCE  # what follows are syncs, which show no progress while they wait for the disk
         write_durable(partial / STATE, _state_text(snapshot))
         manifest = {
             "format": FORMAT,
@@ -167,21 +170,21 @@ class Store:
             "backend": self._backend_name,
             "progress": snapshot.progress,
             "evaluation": snapshot.evaluation,
-            **stated(),
+            **entries(),
             "files": {file.name: describe_durable(file) for file in sorted(partial.iterdir())},
         }
         write_durable(partial / MANIFEST, render(manifest))
         sync_folder(partial)
 
     def entries(self) -> list[CheckpointEntry]:
-        """Return the committed checkpoints whose manifest can be read, oldest first."""
+        """Return the readable checkpoints, oldest first; log a warning for each of the others."""
         listing = scan(self.folder)
         for problem in listing.problems:
             log.warning("%s", problem)
         return listing.entries
 
     def is_empty(self) -> bool:
-        """Return whether no checkpoint was ever committed here, not even one that is damaged."""
+        """Return whether the folder holds no committed checkpoint, damaged ones included."""
         return not committed(self.folder)
 
     def best(self) -> CheckpointEntry | None:
@@ -193,26 +196,26 @@ class Store:
 
         Args:
             entry: the checkpoint.
-            into: tensors by their names in a snapshot. Where the back end can, they are written over with what is saved
-                and stand in the states themselves.
+            into: tensors by their names in a snapshot. Where the back end can, it loads into these tensors, and the
+                states hold them instead of copies.
 
         Raises:
-            StorageError: a file is missing, damaged or of a newer format; names it.
+            StorageError: a file is missing or damaged; the message names it.
         """
         with _readable(entry):
             return self._verified(entry, into).states()
 
     def snapshot(self, entry: CheckpointEntry) -> Snapshot:
-        """Verify a checkpoint and return the snapshot that it was made of; tensors may be mapped files.
+        """Verify a checkpoint and return its snapshot; tensors may be mapped files.
 
         Raises:
-            StorageError: a file is missing, damaged or of a newer format; names it.
+            StorageError: a file is missing or damaged; the message names it.
         """
         with _readable(entry):
             return self._verified(entry, {})
 
     def _verified(self, entry: CheckpointEntry, into: Mapping[str, Tensor]) -> Snapshot:
-        from rlcore.state.snapshot import Snapshot  # needs torch
+        from rlcore.state.snapshot import Snapshot  # imports torch, which listing checkpoints does without
 
         self._check_backend(entry)
         foreign = verify(entry, self.heart.beat)
@@ -222,7 +225,7 @@ class Store:
         tensors = dict(self._backend.load(entry.path))
         if defines(self._backend, Checkpointer.load_into):
             places = {name: tensor for name, tensor in into.items() if _fits(tensor, tensors.get(name))}
-            for name, tensor in places.items():
+            for name, tensor in places.items():  # one call for each, so that the heart beats between large tensors
                 self._backend.load_into(entry.path, {name: tensor})
                 self.heart.beat()
             tensors |= places
@@ -230,21 +233,21 @@ class Store:
 
     def _check_backend(self, entry: CheckpointEntry) -> None:
         backend = entry.manifest["backend"]
-        if backend.rpartition(":")[2] != self._backend_name:  # a script may have named the plugin too
+        if backend.rpartition(":")[2] != self._backend_name:  # a script may have written `plugin:name`
             raise StorageError(
                 f"checkpoint {entry.path} was written by back end {backend!r}, the run uses {self._backend_name!r}; "
                 f"set CKPT_BACKEND={backend}, or write it again: rlcore ckpt convert RUN --to {self._backend_name}"
             )
 
     def load_newest(self, into: Mapping[str, Tensor] = MappingProxyType({})) -> tuple[CheckpointEntry, dict[str, Any]]:
-        """Return the latest checkpoint that verifies; a damaged one is skipped, aloud.
+        """Return the latest checkpoint that verifies, with its states; log an error for each damaged one before it.
 
         Args:
-            into: tensors to write over, see `load`.
+            into: tensors to load into, see `load`.
 
         Raises:
-            StorageError: there is none; or one is whole but needs another rlcore or back end, since to go on from
-                an older one would throw away work that is not lost.
+            StorageError: there is none. Or a later one is whole and needs another rlcore or back end: to go on from an
+                older checkpoint would lose the work since.
         """
         listing = scan(self.folder)
         for problem in listing.problems:
@@ -264,20 +267,20 @@ class Store:
         raise StorageError(f"no checkpoint in {self.folder} can be loaded: {'; '.join(problems) or there_is_none}")
 
     def collect_leftovers(self) -> None:
-        """Remove what a crash left of unfinished saves and prunes, as far as that is possible."""
+        """Remove the remains of saves and removals that a crash cut off, as far as possible."""
         for pattern in (f"{PARTIAL}*", f"{TRASH}*", f".{LATEST}-*"):
             for path in self.folder.glob(pattern):
                 clear(path)
 
     def _point_to(self, name: str) -> None:
-        """Write the name of the latest checkpoint where people and scripts find it; a cache, never trusted."""
+        """Write the name of the latest checkpoint into the file `latest`, for people and scripts; not for resumes."""
         replace(self.folder / LATEST, name + "\n", durable=False)
 
     def _prune(self, newest: str) -> None:
-        """Remove what is older than the checkpoint just saved and not to be kept.
+        """Remove the checkpoints up to the newest that no rule keeps.
 
-        One of a later frame is what an earlier attempt left that could not be loaded; it is not counted, so that it
-        takes no place from those that can.
+        A checkpoint of a later frame was damaged when this run began. It is left alone, and does not count as one of
+        the latest: else it would push out checkpoints that can be loaded.
         """
         entries = self.entries()
         last = next((entry for entry in entries if entry.path.name == newest), None)
@@ -289,7 +292,7 @@ class Store:
 
 @contextmanager
 def _readable(entry: CheckpointEntry) -> Iterator[None]:
-    """Make an error of storage of whatever reading a checkpoint raises: what was made to harm raises anything."""
+    """Turn every error of reading a checkpoint into a `StorageError`: a manipulated file raises errors of any kind."""
     try:
         yield
     except StorageError:
@@ -308,10 +311,10 @@ def _read_state(entry: CheckpointEntry) -> Any:
 
 
 def _state_text(snapshot: Snapshot) -> str:
-    """Return what `state.json` holds; refuse what would not be read again.
+    """Return the text of `state.json`.
 
     Raises:
-        StorageError: it is too large.
+        StorageError: it is larger than `read_json` accepts.
     """
     text = json.dumps(snapshot.tree)
     try:

@@ -89,8 +89,8 @@ def resume_options(options: argparse.Namespace) -> ResumeOptions | None:
         ConfigError: it says something about a resume, and asks for none.
     """
     if options.resume is None:
-        given = {"--drop": options.drop, "--fresh": options.fresh, "--accept-changes": options.accept_changes}
-        for name in (name for name, value in given.items() if value):
+        flags = {"--drop": options.drop, "--fresh": options.fresh, "--accept-changes": options.accept_changes}
+        for name in (name for name, value in flags.items() if value):
             raise ConfigError(f"{name} says something about a resume; add --resume, or leave it out")
         return None
     return ResumeOptions(tuple(options.drop), tuple(options.fresh), options.accept_changes)

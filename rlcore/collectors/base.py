@@ -56,7 +56,7 @@ class EnvCollector(Collector):
         if has_memory(context.model):
             self.writes = (*self.writes, *REMEMBERED)
         self._context = context
-        self._is_here = context.device.type == "cpu"  # whether the learner takes batches where they are collected
+        self._on_run_device = context.device.type == "cpu"  # batches are collected on the CPU
         self._seeds = seeds
         self._spec = spec
         self._policy: Policy = context.model.policy
@@ -142,7 +142,7 @@ class EnvCollector(Collector):
 
     def _on_device(self, batch: CollectedBatch) -> CollectedBatch:
         """Return a batch where the learner takes it."""
-        return batch if self._is_here else batch.to(self._context.device)
+        return batch if self._on_run_device else batch.to(self._context.device)
 
 
 def steps_per_env(frames_per_batch: int, spec: EnvSpec, batch_envs: int) -> int:

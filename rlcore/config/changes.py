@@ -57,12 +57,12 @@ def changes(
     of_run, of_resume = (_without_watching(config, watching) for config in (of_run, of_resume))
     differences = _moved(of_run, of_resume)
     left, right = leaves(of_run), leaves(of_resume)
-    said = _said(of_run)
+    keys_of_run = _keys_in(of_run)
     for key in sorted({*left, *right}):
         if _is_free(key, (*FREE, *free)):
             continue
         old, new = left.get(key, _MISSING), right.get(key, _MISSING)
-        if old != new and not (old is _MISSING and _is_free(key, {*default} - said)):
+        if old != new and not (old is _MISSING and _is_free(key, {*default} - keys_of_run)):
             differences.append(f"{key} = {_shown(new)} here, {_shown(old)} in the run")
     return differences
 
@@ -119,12 +119,12 @@ def leaves(value: Any, path: str = "") -> dict[str, Any]:
     return {path: list(value) if isinstance(value, tuple) else value}
 
 
-def _said(value: Any, path: str = "") -> set[str]:
+def _keys_in(value: Any, path: str = "") -> set[str]:
     """Return the dotted key of everything that a config says, of tables and of empty lists too, which have no leaf."""
     if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
         value = {str(item.get("name", index)): item for index, item in enumerate(value)}
     below = value.items() if isinstance(value, Mapping) else ()
-    return {path}.union(*(_said(item, f"{path}.{name}".lstrip(".")) for name, item in below))
+    return {path}.union(*(_keys_in(item, f"{path}.{name}".lstrip(".")) for name, item in below))
 
 
 def _is_free(key: str, free: Collection[str]) -> bool:

@@ -63,7 +63,7 @@ def _layered(values: dict[str, Any], path: Path, extending: list[Path]) -> RawCo
     """Return a config with what it extends; `extending` are the files that extend it."""
     extends = values.pop(EXTENDS, None)
     _normalise(values, path)
-    own = Layer(values, path)
+    top = Layer(values, path)
     files = () if path is GIVEN else (ConfigFile.of(path, values),)
     if extends is None:
         return RawConfig(values, path, files=files)
@@ -81,7 +81,7 @@ def _layered(values: dict[str, Any], path: Path, extending: list[Path]) -> RawCo
     base = _layered(values_below, below, [*extending, here])
     base.values.pop(VERSIONS, None)
     layer = with_absolute_paths(Layer(base.values, below, base.sources), base.base)
-    both = extended(layer, own)
+    both = extended(layer, top)
     return RawConfig(both.values, path, both.sources, (*files, *base.files))
 
 

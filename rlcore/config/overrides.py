@@ -91,8 +91,8 @@ def _check_no_name(raw: RawConfig, path: list[str], text: str) -> None:
     if "-" in name or name in names or nearest(name, names):
         several = "several are called so" if name in names else f"there is no {name!r}"
         guess = "" if name in names else did_you_mean(name, names)
-        known = f"; there are {', '.join(names_of(entries))}" if entries else "; there is none at all"
-        raise ConfigError(f"override {text!r}: of [[{section}]] {several}{guess or known}")
+        choices = f"; there are {', '.join(names_of(entries))}" if entries else "; there is none at all"
+        raise ConfigError(f"override {text!r}: of [[{section}]] {several}{guess or choices}")
 
 
 def _entry(raw: RawConfig, section: str, number: int, text: str) -> dict[str, Any]:

@@ -139,16 +139,16 @@ def import_named(place: str, key: str) -> Callable[..., Any]:
     module_name, colon, name = place.partition(":")
     if not colon or not module_name or not name:
         raise ConfigError(f"{key} = {place!r}: expected 'module:Name', such as 'my_nets:Encoder'")
-    found: Any = _module(module_name, key, place)
+    target: Any = _module(module_name, key, place)
     for part in name.split("."):
-        names = vars(found)
+        names = vars(target)
         if part not in names:
-            known = [known for known in names if not known.startswith("_")]
-            raise ConfigError(f"{key} = {place!r}: {module_name} has no {part!r}{did_you_mean(part, known)}")
-        found = names[part]
-    if not callable(found):
-        raise ConfigError(f"{key} = {place!r}: a {type(found).__name__} cannot be called to build anything")
-    named: Callable[..., Any] = found
+            public_names = [name for name in names if not name.startswith("_")]
+            raise ConfigError(f"{key} = {place!r}: {module_name} has no {part!r}{did_you_mean(part, public_names)}")
+        target = names[part]
+    if not callable(target):
+        raise ConfigError(f"{key} = {place!r}: a {type(target).__name__} cannot be called to build anything")
+    named: Callable[..., Any] = target
     return named
 
 

@@ -83,15 +83,15 @@ def _numbered(value: list[dict[str, Any]], section: str) -> list[Table]:
 def _single(value: Mapping[str, Any] | None, section: str, policy: str, policies: tuple[str, ...]) -> list[Table]:
     """Return what a policy has of a section that stands once: the keys for all, and on top of them its own."""
     common = {key: item for key, item in (value or {}).items() if key not in policies}
-    own = (value or {}).get(policy)
+    table = (value or {}).get(policy)
     place = f"{section}.{policy}"
     if section == "model":
         return [Table(dict((value or {})[policy]), place, place, policy)]
-    if isinstance(own, Mapping):
+    if isinstance(table, Mapping):
         default = DEFAULT_USE.get(section)
-        if "use" in own and not same_component(common.get("use", default), own["use"]):
+        if "use" in table and not same_component(common.get("use", default), table["use"]):
             common = {}
-        return [Table({**common, **own, "name": policy}, place, place, policy)]
+        return [Table({**common, **table, "name": policy}, place, place, policy)]
     if common or section in DEFAULT_USE:
         return [Table({**common, "name": policy}, section, section, policy)]
     return []
@@ -100,15 +100,15 @@ def _single(value: Mapping[str, Any] | None, section: str, policy: str, policies
 def _repeated(value: list[dict[str, Any]] | None, section: str, policy: str, policies: tuple[str, ...]) -> list[Table]:
     """Return what a policy has of a section that may stand several times: its own, or those for all."""
     entries = _numbered(value or [], section)
-    own = [entry for entry in entries if entry.keys.get(POLICY) == policy]
-    chosen = own or [entry for entry in entries if POLICY not in entry.keys]
-    found = []
+    of_policy = [entry for entry in entries if entry.keys.get(POLICY) == policy]
+    chosen = of_policy or [entry for entry in entries if POLICY not in entry.keys]
+    tables = []
     for entry in chosen:
         keys = {key: item for key, item in entry.keys.items() if key != POLICY}
         if "name" in keys:
             keys["name"] = qualified(str(keys["name"]), policy)
-        found.append(Table(keys, entry.label, entry.place, policy))
-    return found
+        tables.append(Table(keys, entry.label, entry.place, policy))
+    return tables
 
 
 def qualified(name: str, policy: str) -> str:

@@ -55,10 +55,10 @@ def config_schema() -> dict[str, Any]:
     }
 
 
-def _for_policies(one: dict[str, Any]) -> dict[str, Any]:
+def _for_policies(section: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a section that is for one policy, for all, or has a table for each."""
-    own = {"type": "object", "additionalProperties": {"type": "object"}}
-    return {"anyOf": [*one.get("anyOf", [one]), own]}
+    by_policy = {"type": "object", "additionalProperties": {"type": "object"}}
+    return {"anyOf": [*section.get("anyOf", [section]), by_policy]}
 
 
 def _everything() -> PluginHost:

@@ -340,6 +340,6 @@ def _discount_problems(config: Config) -> list[str]:
     """Return a problem where discounts differ that one policy is trained with."""
     problems = []
     for policy in config.policies or ("",):
-        entries = [entry for found in config.of_policy(policy).sections.values() for entry in found]
+        entries = [entry for section in config.of_policy(policy).sections.values() for entry in section]
         problems += check_discounts((entry.label, entry.config) for entry in entries)
     return list(dict.fromkeys(problems))

@@ -37,7 +37,7 @@ def checked(
     more: Iterable[str] = (),
 ) -> BaseModel | None:
     """Return the validated keys of a section, or None after adding to `problems`."""
-    lines, model, values = _taken(schema, keys, section, owner, more)
+    lines, model, values = _parsed(schema, keys, section, owner, more)
     lines += [
         f"[{section}] {key}: {wrong}; found {value!r} ({owner})"
         for key, value in keys.items()
@@ -47,7 +47,7 @@ def checked(
     return None if lines else model
 
 
-def _taken(
+def _parsed(
     schema: type[BaseModel], keys: Mapping[str, Any], section: str, owner: str, more: Iterable[str]
 ) -> tuple[list[str], BaseModel | None, dict[str, Any]]:
     """Return what is wrong with a section, its model where nothing is, and what each right key was taken for."""
@@ -60,7 +60,7 @@ def _taken(
         wrong = {problem["loc"][0]: problem["type"] for problem in error.errors() if problem["loc"]}
     keys_of_schema = {key: value for key, value in keys.items() if wrong.get(key) != "extra_forbidden"}
     if len(keys_of_schema) < len(keys):  # what depends on several keys is only looked at where each of them can be read
-        further, _, values = _taken(schema, keys_of_schema, section, owner, more)
+        further, _, values = _parsed(schema, keys_of_schema, section, owner, more)
         return list(dict.fromkeys([*lines, *further])), None, values
     return lines, None, {key: _alone(schema, key, value) for key, value in keys.items() if key not in wrong}
 

@@ -31,7 +31,7 @@ class ProgressLines:
     internal: Final = True
 
     def __init__(self) -> None:
-        self._said = time.monotonic()
+        self._last_line_at = time.monotonic()
 
     @hookimpl
     def setup(self, trainer: Loop) -> None:
@@ -55,11 +55,11 @@ class ProgressLines:
     @hookimpl
     def post_steps_log(self, trainer: Loop) -> None:
         """Say where the run is, when nothing was said for long."""
-        if time.monotonic() - self._said >= _SECONDS:
+        if time.monotonic() - self._last_line_at >= _SECONDS:
             progress, speed = trainer.progress, trainer.done_here / trainer.seconds_trained
             self._say(trainer, f"{progress.now / trainer.stop_at:.0%}, {speed:,.0f} {progress.clock} per second")
 
     def _say(self, trainer: Loop, what: str) -> None:
-        self._said = time.monotonic()
+        self._last_line_at = time.monotonic()
         progress = trainer.progress
         log.info("%s: %s %s: %s", trainer.run_info.name, progress.unit, f"{progress.now:,}", what)

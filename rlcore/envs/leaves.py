@@ -50,8 +50,8 @@ class OnLeaf:
     def __init__(self, transform: Transform, space: Packed, leaf: str) -> None:
         self.transform = transform
         self.leaf = leaf
-        self._before = space
-        self._after = self._space_after(space)
+        self._space_in = space
+        self._space_out = self._space_after(space)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "transform":  # while it is copied or unpickled
@@ -64,7 +64,7 @@ class OnLeaf:
         transform = self.transform
         if not defines(transform, Transform.observation_module):
             return None
-        return lambda: LeafModule(transform.observation_module(), self.leaf, self._before, self._after)
+        return lambda: LeafModule(transform.observation_module(), self.leaf, self._space_in, self._space_out)
 
     @property
     def memory_module(self) -> Callable[[], ModuleWithMemory] | None:
@@ -75,15 +75,15 @@ class OnLeaf:
 
         def module() -> ModuleWithMemory:
             inner: Any = transform.memory_module()
-            return LeafMemoryModule(inner, self.leaf, self._before, self._after)
+            return LeafMemoryModule(inner, self.leaf, self._space_in, self._space_out)
 
         return module
 
     def observation_space(self, space: gymnasium.Space[Any]) -> Packed:
         """Return the space with that of the leaf after the transform."""
         assert isinstance(space, Packed)
-        self._before, self._after = space, self._space_after(space)
-        return self._after
+        self._space_in, self._space_out = space, self._space_after(space)
+        return self._space_out
 
     def fit(self, env: Env) -> None:
         """Let the transform learn from the leaf."""
@@ -91,11 +91,11 @@ class OnLeaf:
 
     def step(self, observation: Array, first: BoolArray) -> Array:
         """Return rows `[env, words]` with the leaf as the transform leaves it."""
-        return self._with(observation, self.transform.step(self._before.array(observation, self.leaf), first))
+        return self._with(observation, self.transform.step(self._space_in.array(observation, self.leaf), first))
 
     def final(self, observation: Array, env_index: int) -> Array:
         """Return the row `[words]` of the last observation of an episode."""
-        return self._with(observation, self.transform.final(self._before.array(observation, self.leaf), env_index))
+        return self._with(observation, self.transform.final(self._space_in.array(observation, self.leaf), env_index))
 
     def batch(self, batch: TensorDict) -> TensorDict:
         """Return the batch as the transform leaves it."""
@@ -117,10 +117,10 @@ class OnLeaf:
         return space.with_leaf(self.leaf, after)
 
     def _with(self, observation: Array, changed: Array) -> Array:
-        rows: Array = np.zeros((*observation.shape[:-1], *self._after.shape), dtype=np.int64)
-        for name, place in self._after.arrays(rows).items():
+        rows: Array = np.zeros((*observation.shape[:-1], *self._space_out.shape), dtype=np.int64)
+        for name, place in self._space_out.arrays(rows).items():
             if name != self.leaf:
-                place[...] = self._before.array(observation, name)
+                place[...] = self._space_in.array(observation, name)
             elif place.shape == changed.shape:
                 place[...] = changed
             else:
@@ -145,12 +145,12 @@ class LeafModule(nn.Module):
         super().__init__()
         self.module = module
         self._leaf = leaf
-        self._before, self._after = space_in, space_out
+        self._space_in, self._space_out = space_in, space_out
 
     def forward(self, observation: Tensor) -> Tensor:
         """Return the changed rows."""
-        leaves = self._before.tensors(observation)
-        return self._after.joined({**leaves, self._leaf: self.module(leaves[self._leaf])})
+        leaves = self._space_in.tensors(observation)
+        return self._space_out.joined({**leaves, self._leaf: self.module(leaves[self._leaf])})
 
 
 class LeafMemoryModule(LeafModule):
@@ -165,9 +165,9 @@ class LeafMemoryModule(LeafModule):
         self, observation: Tensor, state: Tensor, first: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Return the changed rows, and the state for the next call."""
-        leaves = self._before.tensors(observation)
+        leaves = self._space_in.tensors(observation)
         changed, following = self.module(leaves[self._leaf], state, first)
-        return self._after.joined({**leaves, self._leaf: changed}), following
+        return self._space_out.joined({**leaves, self._leaf: changed}), following
 
 
 class LeafEnv(Env):

@@ -55,7 +55,7 @@ class TransformedEnv(Env):
             EnvError: what the env returned has another form than its spec says; `step` too.
         """
         observation = self._check.observation(self._env.reset(seed=seed))
-        return self._seen(observation, self._starts.reset())
+        return self._transform(observation, self._starts.reset())
 
     def step(self, action: Array) -> Step:
         """Step the env with the actions of a policy; observations and last observations are transformed."""
@@ -65,7 +65,7 @@ class TransformedEnv(Env):
         final = dict(step.final_observation)
         for transform in self._transforms:
             final = {index: transform.final(last, index) for index, last in final.items()}
-        observation = self._seen(step.observation, self._starts.first(step))
+        observation = self._transform(step.observation, self._starts.first(step))
         return step._replace(observation=observation, final_observation=final)
 
     def batch(self, batch: TensorDict) -> TensorDict:
@@ -78,7 +78,7 @@ class TransformedEnv(Env):
         """Close the env."""
         self._env.close()
 
-    def _seen(self, observation: Array, first: Array) -> Array:
+    def _transform(self, observation: Array, first: Array) -> Array:
         for transform in self._transforms:
             observation = transform.step(observation, first)
         return observation

@@ -1,4 +1,4 @@
-"""Files that outlive a crash: replaced whole, synced, locked, grown, and reached without following links."""
+"""Files that outlive a crash: replaced whole, synced, locked, appended to, and opened without following links."""
 
 from __future__ import annotations
 

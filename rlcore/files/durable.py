@@ -1,4 +1,4 @@
-"""Files that outlive a power cut: those of a checkpoint, written and hashed, and the logs that it counts on."""
+"""Files that outlive a power cut: writing, hashing and syncing them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from rlcore.files.plain_files import plain_file
 
 log = logging.getLogger(__name__)
 
-# from here on syncing or hashing takes longer than starting a thread for it
+# above this, a sync or a hash takes longer than the start of a thread
 _MANY_BYTES: Final = 16 << 20
 
 T = TypeVar("T")
 
 
 def describe_durable(file: Path) -> dict[str, Any]:
-    """Return size and checksum of a file of the back end, and see to it that it outlives a power cut."""
+    """Sync a file of the back end to disk, and return its size and checksum."""
     try:
         with plain_file(file) as stream:
             size = os.fstat(stream.fileno()).st_size
+            # the sync waits for the disk while the hash needs the processor
             synced = beside(lambda: os.fsync(stream.fileno()), size)
             described = describe(stream)
             synced()
@@ -37,7 +38,7 @@ def describe_durable(file: Path) -> dict[str, Any]:
 
 
 def beside(call: Callable[[], T], size: int) -> Callable[[], T]:
-    """Begin a call in a thread of its own when it concerns many bytes, and return what waits for its result."""
+    """Begin a call, in a thread where it concerns many bytes; return a function that waits for its result."""
     if size < _MANY_BYTES:
         result = call()
         return lambda: result
@@ -48,7 +49,7 @@ def beside(call: Callable[[], T], size: int) -> Callable[[], T]:
 
 
 def write_durable(file: Path, text: str) -> None:
-    """Write a file, in UTF-8, that outlives a power cut, once its folder is synced too."""
+    """Write a file in UTF-8 and sync it; its name outlives a power cut once its folder is synced too."""
     with file.open("w", encoding="utf-8") as stream:
         stream.write(text)
         stream.flush()
@@ -56,12 +57,12 @@ def write_durable(file: Path, text: str) -> None:
 
 
 def sync_logs(files: Iterable[Path]) -> None:
-    """Make log files, and their names, outlive a power cut; a checkpoint does not fail because of one that cannot."""
+    """Sync log files and their folders to disk; log a warning for one that cannot be synced."""
     folders = set()
     for file in files:
-        try:
+        try:  # nonblocking: opening a named pipe would wait for its other end
             descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except FileNotFoundError:  # nothing was written yet
+        except FileNotFoundError:  # a log is made with its first line
             continue
         except OSError as error:
             log.warning("%s cannot be synced to disk: %s", file, error)
@@ -74,12 +75,12 @@ def sync_logs(files: Iterable[Path]) -> None:
             os.close(descriptor)
         folders.add(file.parent)
     for folder in folders:
-        with suppress(OSError):
+        with suppress(OSError):  # some file systems cannot sync folders
             sync_folder(folder)
 
 
 def describe(stream: BinaryIO, moved: Callable[[], object] = lambda: None) -> dict[str, Any]:
-    """Return size and checksum of what a stream holds."""
+    """Return size and checksum of the rest of a stream; call `moved` after every MiB."""
     digest, size = xxhash.xxh3_128(), 0
     while chunk := stream.read(1 << 20):
         digest.update(chunk)
@@ -89,7 +90,7 @@ def describe(stream: BinaryIO, moved: Callable[[], object] = lambda: None) -> di
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder outlive a power cut."""
+    """Sync a folder to disk, so that the names of new files in it outlive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""A log file that only grows, and knows how long it is and what it holds, so that a resume finds what became of it."""
+"""A log file that grows during a run, and that a resume checks and cuts back to the length at its checkpoint."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import xxhash
 
 from rlcore.files.log_files import open_log, shortfall
 
-# a line waits until so many bytes have come together, so that not each is a call of the system
+# lines are written once they are this many bytes, so that a line costs no system call
 _BUFFER: Final = 1 << 13
-# what is held while the disk refuses it
+# bytes that are held in memory while the disk refuses them
 _MOST_HELD: Final = 16 << 20
 _PIECE: Final = 1 << 20
-# the position of a file without a byte
+# the position in an empty file
 NOTHING: Final[Mapping[str, Any]] = {"size": 0, "xxh3": xxhash.xxh3_128_hexdigest(b"")}
 
 
 class GrowingFile:
-    """Lines that are appended to a file, held in memory as long as the disk refuses them, and checked at a resume.
+    """Appends lines to a file, holds them in memory while the disk refuses them, and checks the file at a resume.
 
-    A file that is there already goes on after its last whole line. One thread uses it.
+    A file that is there already goes on after its last whole line. Not safe for several threads.
 
     Args:
         path: of the file; it is made with the first line, and a link in its place is refused.
@@ -34,70 +34,71 @@ class GrowingFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._held = bytearray()
+        self._pending = bytearray()
         self._descriptor: int | None = None
-        self._known = False
+        self._is_read = False
         self._size = 0
         self._half_at: int | None = None
         self._digest = xxhash.xxh3_128()
 
     def __del__(self) -> None:
-        """Hand over what is left when a script ends without closing."""
-        with contextlib.suppress(Exception):
+        """Flush when a script ends without `close`."""
+        with contextlib.suppress(Exception):  # Python ends: nobody could handle an error
             self.close()
 
     @property
     def size(self) -> int:
-        """Bytes of all that was appended, also of what the disk has not taken yet."""
-        if not self._known:
+        """Bytes of all lines, with those that are not written yet."""
+        if not self._is_read:
             self._take_over()
-        return self._size + len(self._held)
+        return self._size + len(self._pending)
 
     def append(self, lines: bytes) -> None:
-        """Append whole lines; they reach the system with the next flush, or when a few kilobytes have come together.
+        """Append whole lines; they are written at the next flush, or once 8 KiB wait.
 
         Raises:
-            OSError: the disk refuses them for so long that 16 MiB wait; what came in last is left out.
+            OSError: 16 MiB wait for a disk that refuses them; these lines are not appended.
         """
-        if len(self._held) + len(lines) > _MOST_HELD:
+        if len(self._pending) + len(lines) > _MOST_HELD:
             self.flush()
-        self._held += lines
-        if len(self._held) >= _BUFFER:
+        self._pending += lines
+        if len(self._pending) >= _BUFFER:
             try:
                 self.flush()
-            except OSError:  # whoever flushes hears of it, and it is tried again with the next line
+            except OSError:  # tried again with the next line; an explicit `flush` raises it
                 return
 
     def flush(self) -> None:
-        """Hand what was appended to the system.
+        """Write the lines that wait.
 
         Raises:
-            OSError: the disk refuses it; it is kept, and tried again with the next flush.
+            OSError: the disk refuses them; they wait for the next flush.
         """
-        if not self._held:
+        if not self._pending:
             return
         descriptor = self._open()
         status = os.fstat(descriptor)
-        if not status.st_nlink:
+        if not status.st_nlink:  # writing into a deleted file succeeds, and the lines would be lost
             raise FileNotFoundError(errno.ENOENT, "it was deleted while the run wrote to it", str(self.path))
         begin = status.st_size
-        if self._half_at is not None:  # a write that failed has left a part of a line there
+        if self._half_at is not None:  # a failed write has left half a line: write it again from its begin
             begin = self._half_at
             os.ftruncate(descriptor, begin)
         self._half_at = begin
         try:
-            _write_all(descriptor, self._held)
+            _write_all(descriptor, self._pending)
         except OSError:
-            self._half_at += self._taken(self._held.rfind(b"\n", 0, os.fstat(descriptor).st_size - begin) + 1)
+            written = os.fstat(descriptor).st_size - begin
+            self._half_at += self._count_written(self._pending.rfind(b"\n", 0, written) + 1)
             raise
-        self._taken(len(self._held))
+        self._count_written(len(self._pending))
         self._half_at = None
 
     def close(self) -> None:
         """Flush and close; a further line opens the file again.
 
         Raises:
-            OSError: the disk refuses what was appended; it is lost.
+            OSError: the disk refuses the lines that wait; they are lost.
         """
         try:
             self.flush()
@@ -105,69 +106,69 @@ class GrowingFile:
             self._close()
 
     def position(self) -> dict[str, Any]:
-        """Return how long the file is, in bytes, and the checksum of what it holds."""
+        """Return size and checksum of the file with the lines that wait."""
         size = self.size
-        digest = self._digest.copy()
-        digest.update(self._held)
+        digest = self._digest.copy()  # the digest itself goes on with written lines alone
+        digest.update(self._pending)
         return {"size": size, "xxh3": digest.hexdigest()}
 
     def go_back(self, position: Mapping[str, Any]) -> str:
-        """Remove what was appended after a position, and return what else is not as it was; empty when all is.
+        """Cut the file back to a position; return a message where its content differs there, else an empty text.
 
         Args:
             position: `size` in bytes, and perhaps `xxh3`; without it only the length is compared.
 
         Raises:
-            StorageError: there is something in its place that is no file.
-            OSError: it cannot be read or cut.
+            StorageError: the path is a link or no file.
+            OSError: the file cannot be read or cut.
         """
         self._close()
-        self._held.clear()
+        self._pending.clear()
         here, difference = self._compared(position)
         if self._size == position["size"]:
             self._cut(here)
-        else:
+        else:  # shorter than the position: there is nothing to cut but half a line at its end
             self._take_over()
         return difference
 
     def differs_from(self, position: Mapping[str, Any]) -> str:
-        """Return what is not as it was at a position, of the bytes up to there; empty when all is. Nothing is changed.
+        """Return a message where the content up to a position differs, else an empty text; the file stays as it is.
 
         Args:
             position: as for `go_back`.
 
         Raises:
-            StorageError: there is something in its place that is no file.
-            OSError: it cannot be read.
+            StorageError: the path is a link or no file.
+            OSError: the file cannot be read.
         """
         return self._compared(position)[1]
 
     def set_aside(self) -> Path | None:
-        """Begin with an empty file; one that is there gets another name, which is returned."""
+        """Begin an empty file; rename a file that is there, and return its new path."""
         self._close()
-        self._held.clear()
+        self._pending.clear()
         self._start_over()
-        self._known = True
+        self._is_read = True
         if not os.path.lexists(self.path):
             return None
         aside = self.path.with_name(f"{self.path.name}.before-{secrets.token_hex(3)}")
         os.rename(self.path, aside)
         return aside
 
-    def _taken(self, count: int) -> int:
-        """Note that the disk has taken so many bytes of what is held."""
-        self._digest.update(self._held[:count])
+    def _count_written(self, count: int) -> int:
+        """Move bytes from the lines that wait to the written ones; return their count."""
+        self._digest.update(self._pending[:count])
         self._size += count
-        del self._held[:count]
+        del self._pending[:count]
         return count
 
     def _open(self) -> int:
         if self._descriptor is None:
-            if not self._known:
+            if not self._is_read:
                 self._take_over()
             if not self.path.parent.is_dir():
                 self.path.parent.mkdir(parents=True)
-            # a link in its place does not lead the lines elsewhere, and a named pipe does not hold up the run
+            # a link in its place must not lead the lines elsewhere, nor may a named pipe block the run
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             self._descriptor = os.open(self.path, flags, 0o666)
         return self._descriptor
@@ -185,14 +186,14 @@ class GrowingFile:
     def _take_over(self) -> None:
         """Go on after the last whole line of the file that is there."""
         here = self._look(None)
-        whole = self._whole_lines(here)
-        if whole != here:
-            self._look(whole)
+        end = self._whole_lines(here)
+        if end != here:
+            self._look(end)
             self._cut(here)
-        self._known = True
+        self._is_read = True
 
     def _compared(self, position: Mapping[str, Any]) -> tuple[int, str]:
-        """Read the file up to a position; return how many bytes it has, and what is not as it was."""
+        """Read the file up to a position; return its size, and a message where it differs."""
         size, checksum = position["size"], position.get("xxh3")
         here = self._look(size)
         if self._size == size and checksum not in (None, self._digest.hexdigest()):
@@ -200,27 +201,27 @@ class GrowingFile:
         return here, shortfall(self.path, here, size)
 
     def _look(self, size: int | None) -> int:
-        """Read the file, or `size` bytes of it, for length and checksum; return how many bytes it has."""
+        """Take length and checksum of the file, or of its first `size` bytes; return its size."""
         self._start_over()
         if not os.path.lexists(self.path):
             return 0
         with open_log(self.path) as stream:
             here = os.fstat(stream.fileno()).st_size
-            left = here if size is None else min(size, here)
-            while left and (piece := stream.read(min(_PIECE, left))):
+            remaining = here if size is None else min(size, here)
+            while remaining and (piece := stream.read(min(_PIECE, remaining))):
                 self._digest.update(piece)
                 self._size += len(piece)
-                left -= len(piece)
-        self._known = True
+                remaining -= len(piece)
+        self._is_read = True
         return here
 
     def _whole_lines(self, size: int) -> int:
-        """Return how many of the bytes are whole lines."""
+        """Return how many of the first `size` bytes are whole lines."""
         if not size:
             return 0
         with open_log(self.path) as stream:
             end = size
-            while end:
+            while end:  # backwards, as the last end of a line is near the end
                 begin = max(0, end - _PIECE)
                 stream.seek(begin)
                 last = stream.read(end - begin).rfind(b"\n")
@@ -230,9 +231,9 @@ class GrowingFile:
         return 0
 
     def _cut(self, here: int) -> None:
-        """Remove what is in the file beyond what was read; a file is never made longer."""
+        """Cut the file, which has `here` bytes, to the bytes that were read."""
         if here > self._size:
-            os.truncate(self.path, self._size)
+            os.truncate(self.path, self._size)  # which would fill a shorter file with zeros
 
 
 def _write_all(descriptor: int, content: bytes | bytearray) -> None:
@@ -241,4 +242,4 @@ def _write_all(descriptor: int, content: bytes | bytearray) -> None:
         while view:
             view = view[os.write(descriptor, view) :]
     finally:
-        view.release()
+        view.release()  # a bytearray with a view cannot shrink

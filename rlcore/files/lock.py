@@ -1,4 +1,4 @@
-"""The lock of a folder: it keeps a second process out until it is released or its process ends, however it ends."""
+"""The lock of a run folder, which keeps a second process out."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rlcore.errors import ConfigError, StorageError
 from rlcore.files.plain_files import check_plain
 
 LOCK_FILE: Final = ".lock"
-# longer than the companion of a process that is gone holds its lock, also on a machine that is busy
+# how long to wait for the companion of a dead process, which holds the lock until it has seen to the end of the run
 _TAKE_OVER_SECONDS: Final = 10.0
 
 
 def in_use(folder: Path) -> bool | None:
-    """Return whether a process works in a run folder; None when that cannot be known here."""
+    """Return whether a process holds the lock of a run folder; None where the file system cannot tell."""
     try:
         descriptor = os.open(folder / LOCK_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -31,7 +31,7 @@ def in_use(folder: Path) -> bool | None:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except (ImportError, OSError):  # no such lock on this system or file system
+    except (ImportError, OSError):  # no `flock` on this system or file system: ask for the process by its number
         return False if holder_is_gone(os.read(descriptor, 1000).decode(errors="replace")) else None
     finally:
         os.close(descriptor)
@@ -42,13 +42,13 @@ def holder_is_gone(written: str) -> bool:
     """Return whether the process that a lock file names ran on this machine and has ended.
 
     Args:
-        written: what the lock file says: host and number of the process.
+        written: content of the lock file: host and number of the process.
     """
     host, _, number = written.strip().partition(" ")
     if host != socket.gethostname() or not number.isdecimal() or not 0 < int(number) < 2**31:
         return False
     try:
-        os.kill(int(number), 0)
+        os.kill(int(number), 0)  # signal 0 asks whether the process is there
     except ProcessLookupError:
         return True
     except OSError:
@@ -57,11 +57,11 @@ def holder_is_gone(written: str) -> bool:
         fields = Path(f"/proc/{number}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return False
-    return fields[:1] == ["Z"]  # nobody asked for its exit code yet
+    return fields[:1] == ["Z"]  # a zombie: it has ended, and its parent has not asked for its exit code
 
 
 def own_rights(folder: Path, error: OSError) -> str:
-    """Return what to do about a run folder that this user may not write to."""
+    """Return the message for a run folder that this user may not write to."""
     return (
         f"run folder {str(folder)!r} cannot be written to: {error}; make it yours, or go on with a copy of your own: "
         f"cp -r {folder} COPY"
@@ -69,14 +69,14 @@ def own_rights(folder: Path, error: OSError) -> str:
 
 
 class Lock:
-    """Keeps a second process out of a run folder, until it is released or the process ends, however it ends.
+    """Keeps a second process out of a run folder until `release` or the end of the process, a crash included.
 
     Args:
         folder: of the run.
 
     Raises:
-        ConfigError: another process holds it; names host and process. Or this user may not write there, or what has
-            the name of the lock is no plain file.
+        ConfigError: another process holds the lock; the message names it. Or this user may not write there, or the
+            lock file is a link or no file.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -85,26 +85,26 @@ class Lock:
             import fcntl
 
             fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:  # no such lock on this system
+        except ImportError:  # Windows has no `flock`; there nothing keeps a second process out
             return
         except BlockingIOError:
             if not self._take_over():
                 self._refuse(folder)
                 return
-        except OSError:  # nor on this file system
+        except OSError:  # some network file systems have none either
             return
-        # a process that this one forks, and that outlives it, must not keep the lock
+        # a forked process shares the lock, and would keep it when it outlives this one
         os.register_at_fork(after_in_child=partial(_close, weakref.ref(self._stream)))
-        self._stream.seek(0)  # it may have been read, and what is written after that place follows NUL bytes
+        self._stream.seek(0)  # `_take_over` may have read it; writing behind the new end would leave NUL bytes before
         self._stream.truncate()
         self._stream.write(f"{socket.gethostname()} {os.getpid()}\n")
         self._stream.flush()
 
     def _take_over(self) -> bool:
-        """Take the lock of a process that is gone, which its companion may have for a moment; return whether it came.
+        """Wait for the lock of a dead process while its companion still holds it; return whether it is ours.
 
-        It returns at once when the process is there. One that had only just taken the lock has not said yet who it is,
-        or was killed before it could.
+        Returns False at once where the process is alive. An empty lock file is waited for too: its process has only
+        just taken the lock, or was killed before it wrote its number.
         """
         import fcntl
 
@@ -123,13 +123,14 @@ class Lock:
         return False
 
     def release(self) -> None:
-        """Let others in."""
+        """Release the lock."""
         self._stream.close()
 
     def _refuse(self, folder: Path) -> None:
         self._stream.seek(0)
         host, _, process = self._stream.read().strip().partition(" ")
-        if (host, process) != (socket.gethostname(), str(os.getpid())):  # this process may look at its own run
+        # the same process may open its own run again, to look at it
+        if (host, process) != (socket.gethostname(), str(os.getpid())):
             self._stream.close()
             raise ConfigError(
                 f"run folder {str(folder)!r} is in use by process {process or 'unknown'} on {host or 'unknown'}; wait "
@@ -138,7 +139,7 @@ class Lock:
 
 
 def _opened(folder: Path) -> TextIO:
-    """Open the file of a lock, and write over nothing that it may lead to."""
+    """Open the lock file of a folder without following links, as its content is written over."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         stream = os.fdopen(os.open(folder / LOCK_FILE, flags, 0o666), "r+", encoding="utf-8", errors="replace")

@@ -1,4 +1,4 @@
-"""Log files that are read again: opened without following links, read line by line, cut back to where they were."""
+"""Log files of a run: opening them without following links, reading their lines, cutting them back."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def open_log(path: Path) -> BinaryIO:
     """Open a log file for reading.
 
     Raises:
-        StorageError: it is a link, or no file at all.
+        StorageError: it is a link or no file.
         OSError: it cannot be opened.
     """
     if path.is_symlink():
         raise StorageError(f"{path} is a link, which is not followed; put the file in its place")
-    # without waiting, so that a named pipe in its place cannot hold up the run
+    # nonblocking: opening a named pipe in its place would wait for its other end
     stream = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
     if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         stream.close()
@@ -29,7 +29,7 @@ def open_log(path: Path) -> BinaryIO:
 
 
 def whole_lines(path: Path, begin: int = 0) -> Iterator[bytes]:
-    """Yield the lines of a log file, each with its end; one that is cut off at the end of the file is left out.
+    """Yield the whole lines of a log file, each with its line end.
 
     A process may append to the file meanwhile.
 
@@ -38,7 +38,7 @@ def whole_lines(path: Path, begin: int = 0) -> Iterator[bytes]:
         begin: byte at which the first line begins.
 
     Raises:
-        StorageError: it is a link, or no file at all.
+        StorageError: it is a link or no file.
         OSError: it cannot be read.
     """
     if not path.exists():
@@ -47,12 +47,12 @@ def whole_lines(path: Path, begin: int = 0) -> Iterator[bytes]:
         stream.seek(begin)
         for line in stream:
             if not line.endswith(b"\n"):
-                return  # the rest of it may come meanwhile, and would be taken for a line
+                return  # half a line: a process is writing it, and the rest would be yielded as a line of its own
             yield line
 
 
 def cut_back(path: Path, size: int) -> str:
-    """Remove what was appended to a file after its first `size` bytes; return what of these is lost, empty for nothing.
+    """Cut a file back to `size` bytes; return a message where it is shorter, else an empty text.
 
     Raises:
         OSError: it cannot be cut.
@@ -64,7 +64,7 @@ def cut_back(path: Path, size: int) -> str:
 
 
 def shortfall(path: Path, here: int, size: int) -> str:
-    """Return what is lost of a log file that has `here` bytes and had `size` at a checkpoint; empty for nothing."""
+    """Return a message where a log file has `here` bytes and had more at a checkpoint: `size`; else an empty text."""
     if here >= size:
         return ""
     if not os.path.lexists(path):

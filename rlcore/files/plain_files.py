@@ -1,4 +1,4 @@
-"""Files of a run folder: each lies inside its folder and is reached without following links, or is refused."""
+"""Plain files of a run folder: opening them, and refusing links and names that lead out of the folder."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rlcore.errors import StorageError
 
 
 def inside(folder: Path, name: object) -> Path:
-    """Return the place of a file or folder that something in `folder` names; it need not be there.
+    """Return the path of a file or folder inside `folder` by its name; it need not exist.
 
     Args:
-        folder: taken as it is; it may be reached by links.
-        name: relative to it, with `/` between its parts.
+        folder: may itself be a link.
+        name: relative to the folder, with `/` between its parts; read from a file that may be manipulated.
 
     Raises:
-        StorageError: the name is no relative path, leaves the folder, or goes over a link.
+        StorageError: the name is no relative path, leaves the folder, or passes a link.
     """
     if not isinstance(name, str) or not name or "\0" in name:
         raise StorageError(f"{name!r:.200} is not the name of a file in {folder}")
@@ -32,7 +32,7 @@ def inside(folder: Path, name: object) -> Path:
         place = place / part
         try:
             is_link = stat.S_ISLNK(os.lstat(place).st_mode)
-        except (FileNotFoundError, NotADirectoryError):  # nor is there anything below it
+        except (FileNotFoundError, NotADirectoryError):  # then nothing below it exists either
             return folder.joinpath(*parts)
         except OSError as error:  # a name that is too long, or a folder that cannot be looked into
             raise StorageError(f"{name!r:.200} in {folder} cannot be looked at: {error}") from error
@@ -43,13 +43,13 @@ def inside(folder: Path, name: object) -> Path:
 
 @contextmanager
 def plain_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading that nothing outside its folder can change or block on.
+    """Open a plain file for reading: no link, no hard link and no pipe.
 
     Raises:
-        StorageError: it is a link, has several names, or is no file at all.
+        StorageError: it has several names or is no file.
         OSError: it cannot be opened.
     """
-    # without waiting, so that a named pipe in its place cannot hold up the run
+    # nonblocking: opening a named pipe in its place would wait for its other end
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as stream:
         check_plain(descriptor)
@@ -57,11 +57,12 @@ def plain_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def check_plain(descriptor: int) -> None:
-    """Refuse an open file that something outside its folder may be.
+    """Refuse an open file with another name, which may lie outside its folder, and anything but a file.
 
     Raises:
-        StorageError: it has several names, or is no file at all.
+        StorageError: it has several names or is no file.
     """
+    # the open file is asked and not the path, which may be replaced in between
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         raise StorageError("it is not a file")
@@ -74,14 +75,14 @@ def read_plain(path: Path, most: int) -> bytes:
 
     Args:
         path: the file.
-        most: bytes that it may have.
+        most: the largest size in bytes.
 
     Raises:
         StorageError: it is no plain file, or larger.
         OSError: it cannot be opened or read.
     """
     with plain_file(path) as stream:
-        content = stream.read(most + 1)
+        content = stream.read(most + 1)  # one more tells a file that is too large from one of this size
     if len(content) > most:
         raise StorageError(f"it has more than {most:,} bytes")
     return content

@@ -1,4 +1,4 @@
-"""Files replaced as a whole: whoever reads one finds what it held before or what it holds now, and never a part."""
+"""Replacing files as a whole: a reader finds the old content or the new, and never a part."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from rlcore.files.durable import write_durable
 
 @contextmanager
 def replacing(file: Path) -> Iterator[Path]:
-    """Yield a place beside a file, and put what was written there into the place of the file.
+    """Yield a path beside a file to write to, and rename it to the file in the end.
 
     Args:
-        file: its folder is there; the file need not be.
+        file: in a folder that exists; the file itself need not.
 
     Raises:
-        OSError: it cannot be replaced. After this and every other error inside, the file is as it was, and nothing is
-            left beside it.
+        OSError: it cannot be replaced. After any error the file is as it was, and the path beside it is removed.
     """
+    # beside the file, as `os.replace` is atomic within one file system
     place = file.with_name(f".{file.name}-{secrets.token_hex(3)}")
     try:
         yield place
@@ -36,13 +36,13 @@ def replace(file: Path, text: str, durable: bool) -> None:
     """Write a file as a whole.
 
     Args:
-        file: its folder is there.
-        text: of the file, written in UTF-8.
-        durable: whether nobody finds a part after a power cut either; that it is the new text then takes a synced
-            folder too.
+        file: in a folder that exists.
+        text: the new content, written in UTF-8.
+        durable: sync it before the rename, so that it is whole after a power cut too; whether it is the old content or
+            the new then depends on a sync of the folder.
 
     Raises:
-        OSError: it cannot be written; the one before is as it was, and nothing is left beside it.
+        OSError: it cannot be written; the file is as it was.
     """
     with replacing(file) as place:
         if durable:

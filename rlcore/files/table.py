@@ -1,4 +1,4 @@
-"""A CSV file that only grows, and can be cut back to where a checkpoint was."""
+"""A CSV file that grows during a run, and that a resume cuts back to its checkpoint."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rlcore.files.log_files import whole_lines
 
 
 class Table:
-    """A CSV file with a header, made when the first row comes; UTF-8, whatever the locale.
+    """Appends rows to a CSV file in UTF-8, and writes its header before the first row.
 
     Args:
         path: of the file.
         header: names of the columns.
 
     Attributes:
-        file: where the rows are.
+        file: of the rows.
     """
 
     def __init__(self, path: Path, header: Sequence[str]) -> None:
@@ -27,10 +27,10 @@ class Table:
         self._header = header
 
     def append(self, rows: Iterable[Sequence[object]]) -> None:
-        """Append rows; nothing is made of none.
+        """Append rows; the file is made with the first one.
 
         Raises:
-            OSError: the disk has refused rows for so long that no more can be held.
+            OSError: 16 MiB wait for a disk that refuses them; these rows are not appended.
         """
         rows = list(rows)
         if rows:
@@ -39,10 +39,11 @@ class Table:
             if not self.file.size:
                 writer.writerow(self._header)
             writer.writerows(rows)
+            # a name from the system may hold surrogates, which UTF-8 has not
             self.file.append(text.getvalue().encode("utf-8", "backslashreplace"))
 
     def rows_after(self, size: int) -> list[list[str]]:
-        """Return the rows after `size` bytes, without the header; the last may lack what a crash cut off."""
+        """Return the rows after `size` bytes, without the header."""
         text = b"".join(whole_lines(self.file.path, size)).decode(errors="replace")
         rows = list(csv.reader(io.StringIO(text, newline="")))
         return rows[1:] if size == 0 else rows

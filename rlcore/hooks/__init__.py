@@ -1,1 +1,1 @@
-"""The points of the loop at which plugins act: declared, found, called, and operations registered at them."""
+"""The loop points: their declarations, the hooks that implement them, their calls, and `register_op`."""

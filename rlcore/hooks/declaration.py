@@ -1,7 +1,4 @@
-"""How a loop point is declared: its name, its kind, where it runs, its arguments and its text. The points: `specs.py`.
-
-Nothing is called here.
-"""
+"""The declaration of a loop point: its name, its kind, its arguments and its text. `specs.py` lists the points."""
 
 from __future__ import annotations
 
@@ -24,14 +21,14 @@ Spec = TypeVar("Spec", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Point:
-    """What is known of a loop point without an implementation.
+    """Declaration of a loop point.
 
     Attributes:
-        name: of the method that implements it.
-        kind: what a return value does; see `rlcore.hooks.specs`.
+        name: of the method of a hook that implements the point.
+        kind: says what a return value does; see `rlcore.hooks.specs`.
         where: `outer` and `life` points get the trainer, `inner` points the learner.
-        arguments: their names, in the order of the spec.
-        returns: annotation of what may be returned.
+        arguments: names, in the order of the spec.
+        returns: annotation of the return value.
         doc: the docstring of the spec.
     """
 
@@ -44,7 +41,7 @@ class Point:
 
 
 def point(kind: PointKind, where: Where) -> Callable[[Spec], Spec]:
-    """Declare a loop point of this kind; for the methods of a class that `points_of` is asked for."""
+    """Return a decorator that declares a method as a loop point; `points_of` collects them."""
 
     def declare(function: Spec) -> Spec:
         signature = inspect.signature(function)
@@ -58,6 +55,6 @@ def point(kind: PointKind, where: Where) -> Callable[[Spec], Spec]:
 
 def points_of(*specs: type) -> dict[str, Point]:
     """Return the points that the methods of these classes declare, by name, in the order of the methods."""
-    # by name, where `point` left its mark; a class holds other things too
+    # an attribute of a class that is no point has no mark
     points = [getattr(function, _POINT, None) for spec in specs for function in vars(spec).values()]
     return {point.name: point for point in points if point is not None}

@@ -1,6 +1,6 @@
 """The points at moments of a run: its start, an episode, an evaluation, a checkpoint, an error, its end.
 
-What holds for all: `specs.py`.
+`specs.py` says what holds for all points.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The points of an iteration, in the order in which they are called. What holds for all: `specs.py`."""
+"""The points of an iteration, in the order of their calls. `specs.py` says what holds for all points."""
 
 from __future__ import annotations
 

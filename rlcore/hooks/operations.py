@@ -1,8 +1,7 @@
-"""The calling conventions of `Trainer.register_op`: one table, from a destination to the point that it is called at.
+"""The operations of `Trainer.register_op`: a table of destinations, and the hooks that call the operations.
 
-Operations take what TorchRL's trainer hands to them at the same destination, positionally, and their return value is
-used as there; a value of a wrong type is an error instead of being passed over. They run on the one hook engine, after
-the hooks of the config and in the order of registration.
+An operation has the arguments and the return value of TorchRL's trainer at the same destination; a return value of a
+wrong type is an error. Operations are called after the hooks of the config, in the order of registration.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def _to_minibatch(operation: Operation) -> Operation:
     def process(minibatch: Any) -> Any:
         try:
             return operation(minibatch)
-        except StopIteration:
+        except StopIteration:  # as in TorchRL
             raise EndOfEpoch from None
 
     return process
@@ -73,14 +72,14 @@ def _with_averages(operation: Operation) -> Operation:
 
 @dataclass(frozen=True)
 class Destination:
-    """Where operations can be registered.
+    """Destination of `register_op`.
 
     Attributes:
-        point: the point of the loop.
-        adapt: from an operation to a function that takes the arguments of the point; None where the operations of the
-            destination are called together.
-        called_with: what an operation takes, for messages and the reference.
-        rank: operations of a higher rank come later at the same point.
+        point: the loop point that calls the operations.
+        adapt: returns a function with the arguments of the point for an operation; None where one hook calls all
+            operations of the destination.
+        called_with: arguments of an operation in words, for messages and the reference.
+        rank: at the same point, operations of a higher rank are called later.
     """
 
     point: str
@@ -117,12 +116,12 @@ DESTINATIONS: Final[dict[str, Destination]] = {
 
 @dataclass
 class Registered:
-    """An operation at a destination.
+    """Operation with its destination.
 
     Attributes:
-        operation: as it was handed over.
-        call: with its keyword arguments.
-        hook: carries its name and the time spent in it.
+        operation: the argument of `register_op`.
+        call: the operation with its keyword arguments.
+        hook: holds its name and the time spent in it.
     """
 
     destination: str
@@ -132,17 +131,18 @@ class Registered:
 
     @property
     def source(self) -> Any:
-        """The object that an operation belongs to: the owner of a bound method, or the operation itself."""
+        """Owner of a bound method, or the operation itself."""
         return source_of(self.operation)
 
 
 def source_of(operation: Operation) -> Any:
-    """Return the object that an operation belongs to: the owner of a bound method, or the operation itself."""
-    return getattr(operation, "__self__", operation)  # by name, as methods written in C have one too
+    """Return the owner of a bound method, or the operation itself."""
+    # `inspect.ismethod` is False for methods written in C, which have an owner too
+    return getattr(operation, "__self__", operation)
 
 
 class Operations:
-    """What was registered, kept in step with the hooks of the loop.
+    """Registers operations, and puts them among the hooks of the loop.
 
     Args:
         hooks: of the loop.
@@ -157,10 +157,10 @@ class Operations:
         self._names: dict[int, str] = {}
 
     def add(self, destination: str, operation: Operation, arguments: Mapping[str, Any]) -> None:
-        """Register an operation, called with further keyword arguments at every call.
+        """Register an operation with further keyword arguments for every call.
 
         Raises:
-            HookError: an unknown destination, or something that cannot be called.
+            HookError: the destination is unknown, or the operation cannot be called.
         """
         if destination not in DESTINATIONS:
             raise HookError(
@@ -179,55 +179,55 @@ class Operations:
         self._update()
 
     def remove(self, operation: Operation, destination: str | None) -> None:
-        """Take an operation away, from one destination or from all.
+        """Remove an operation, or all operations of an object, from one destination or from all.
 
         Raises:
             HookError: it is not registered there.
         """
-        gone = [
+        removed = [
             entry
             for entry in self._registered
             if (operation is entry.source or operation == entry.operation) and destination in (None, entry.destination)
         ]
-        if not gone:
+        if not removed:
             place = f" at {destination!r}" if destination else ""
             raise HookError(f"unregister_op: {operation!r} is not registered{place}")
-        self._registered = [entry for entry in self._registered if entry not in gone]
+        self._registered = [entry for entry in self._registered if entry not in removed]
         self._rename()
         self._update()
 
     def forget(self, source: Any) -> None:
-        """Take all operations of an object away, if there are any."""
+        """Remove all operations of an object, if there are any."""
         if any(entry.source is source for entry in self._registered):
             self.remove(source, None)
 
     def name(self, source: Any, name: str) -> None:
-        """Call the operations of an object by the name under which it is registered as a module."""
+        """Name the operations of an object after the name of the module in `register_module`."""
         self._names[id(source)] = name
         self._rename()
 
     def _rename(self) -> None:
-        """Give every operation a name of its own: where several would have one name, the destination is added."""
+        """Give every operation a name of its own, with the destination where several have one name."""
         bases = Counter(self._name(entry) for entry in self._registered)
-        taken: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for entry in self._registered:
             name = self._name(entry)
             if bases[name] > 1:
                 name = f"{name}/{entry.destination}"
-            taken[name] += 1
-            entry.hook.name = name if taken[name] == 1 else f"{name}-{taken[name]}"
+            counts[name] += 1
+            entry.hook.name = name if counts[name] == 1 else f"{name}-{counts[name]}"
 
     def _name(self, entry: Registered) -> str:
-        given = self._names.get(id(entry.source))
-        if given is not None:
-            return given
-        function = getattr(
-            entry.operation, "__qualname__", None
-        )  # by name: functions have one, other callables have not
+        name = self._names.get(id(entry.source))
+        if name is not None:
+            return name
+        # by name: functions have one, other callables have not
+        function = getattr(entry.operation, "__qualname__", None)
         return function or type(entry.operation).__name__
 
     def _update(self) -> None:
-        """Put what is registered into the loop, from the next iteration on."""
+        """Replace the hooks of the operations in the loop, from the next iteration on."""
+        # a stable sort: destinations of one rank stay in the order of the table
         ranked = sorted(DESTINATIONS.items(), key=lambda item: item[1].rank)
         coming: list[Hook] = []
         for name, destination in ranked:
@@ -245,10 +245,10 @@ class Operations:
 
 
 class _PostLoss:
-    """Calls the operations at `post_loss` one after the other, each with the sub-batch that the last one returned.
+    """Calls the operations at `post_loss` one after the other, each with the sub-batch from the one before.
 
     Attributes:
-        called_together: the hooks of the operations, in which their times are kept.
+        called_together: the hooks of the operations, which hold their times.
     """
 
     def __init__(self, entries: list[Registered], clipping: Clipping) -> None:
@@ -267,10 +267,10 @@ class _PostLoss:
 
 
 class _Optimizers:
-    """Lets each operation at `optimizer` take its step, one after the other.
+    """Calls the operations at `optimizer` one after the other, each with the losses from the one before.
 
     Attributes:
-        called_together: the hooks of the operations, in which their times are kept.
+        called_together: the hooks of the operations, which hold their times.
     """
 
     def __init__(self, entries: list[Registered], clipping: Clipping) -> None:
@@ -297,7 +297,7 @@ class _Optimizers:
 
     @hookimpl
     def post_steps(self) -> None:
-        for check in self._checks:  # once per iteration, since it waits for the device
+        for check in self._checks:  # once per iteration and not per update, since a check waits for the device
             call(check)
 
 

@@ -1,7 +1,6 @@
-"""The resolved loop points: one typed method per point, over tuples of plain functions looked up once at setup.
+"""Calling the hooks: a typed method for each loop point, over tuples of functions that `resolution.py` has made.
 
-pluggy is not called inside the loop. The specs are in `specs.py`, the search for implementations is in
-`resolution.py`.
+pluggy is not called inside the loop. The points are declared in `specs.py`.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ log = logging.getLogger(__name__)
 
 
 class LoopHooks:
-    """Calls the loop points. Built once; a point that nothing implements costs one method call.
+    """Calls the implementations of the loop points; a point without one costs a method call.
 
     Args:
-        hooks: hook instances in call order.
+        hooks: in the order of their calls.
 
     Attributes:
-        collected: what the hooks so far returned at the collect point that is being called.
-        need_tensordicts: whether one of the hooks reads batches, and takes them as TensorDicts alone.
+        collected: metrics of the earlier hooks at a collect point that is being called.
+        need_tensordicts: whether a hook reads batches and takes TensorDicts alone.
 
     Raises:
         PluginError: a hook cannot be used, or two hooks own the same point.
@@ -54,15 +53,15 @@ class LoopHooks:
         self.follow_changes()
 
     def replace(self, old: Iterable[Hook], new: Iterable[Hook]) -> None:
-        """Take hooks away and add others after those that stay, from the next iteration on.
+        """Remove hooks, and add others at the end, from the next iteration on.
 
         Raises:
             PluginError: a new hook cannot be used; then nothing changes.
         """
-        new, gone = tuple(new), {id(hook) for hook in old}
+        new, removed = tuple(new), {id(hook) for hook in old}
         for hook in new:
             check_marks(hook)
-        self._next = (*(hook for hook in self.coming if id(hook) not in gone), *new)
+        self._next = (*(hook for hook in self.coming if id(hook) not in removed), *new)
 
     @property
     def coming(self) -> tuple[Hook, ...]:
@@ -70,7 +69,7 @@ class LoopHooks:
         return self.hooks if self._next is None else self._next
 
     def follow_changes(self) -> None:
-        """Let what was added and removed take effect; the loop does so between two iterations.
+        """Apply the last `replace`; the loop calls this between two iterations.
 
         Raises:
             PluginError: a hook cannot be used, or two hooks own the same point.
@@ -84,7 +83,8 @@ class LoopHooks:
             if point.kind == "owner" and len(owners) > 1:
                 names = " and ".join(str(owner.hook) for owner in owners)
                 raise PluginError(f"point {name!r} has one owner, but {names} implement it; disable one of them")
-        self.need_tensordicts = any(each.reads_batch for found in self._points.values() for each in found)
+        self.need_tensordicts = any(item.reads_batch for point in self._points.values() for item in point)
+        # called once per update: an attribute spares the look-up in the dict
         self._process_optim_batch = self._points["process_optim_batch"]
         self._post_loss = self._points["post_loss"]
         self._optimizer = self._points["optimizer"]
@@ -92,15 +92,14 @@ class LoopHooks:
         self._post_optim_log = self._points["post_optim_log"]
 
     def end_epochs_together(self, vote: Callable[[bool], bool]) -> None:
-        """End an epoch where a hook ends it in any of the processes that train together.
-
-        A step that not all of them take would never end, so where a hook may end the epoch each asks first.
+        """End an epoch in all processes that train together, where a hook ends it in one of them.
 
         Args:
-            vote: from whether the epoch ends in this process to whether it ends in any.
+            vote: takes whether the epoch ends in this process, and returns whether it ends in any.
         """
         process = self.process_optim_batch
 
+        # a step that some processes do not take would wait for them for ever, so they vote before it
         def process_and_vote(minibatch: Mapping[Key, Tensor], learner: Learner) -> Mapping[Key, Tensor]:
             if not self._process_optim_batch:
                 return minibatch
@@ -204,7 +203,7 @@ class LoopHooks:
         """Return the metrics of a step together with those of the hooks."""
         if not self._post_optim_log:
             return metrics
-        return {**metrics, **self._collect(self._post_optim_log, metrics, minibatch, learner, taken=metrics)}
+        return {**metrics, **self._collect(self._post_optim_log, metrics, minibatch, learner, reserved=metrics)}
 
     def post_epoch_log(self, batch: TensorDict | None, learner: Learner) -> Mapping[str, Any]:
         """Collect metrics after the minibatches of an epoch."""
@@ -241,16 +240,16 @@ class LoopHooks:
         _notify_isolated(reversed(self._points["shutdown"]), trainer)
 
     def _collect(
-        self, implementations: tuple[Implementation, ...], *arguments: Any, taken: Collection[str] = ()
+        self, implementations: tuple[Implementation, ...], *arguments: Any, reserved: Collection[str] = ()
     ) -> Mapping[str, Any]:
-        """Merge the mappings of a collect point; `log_pbar` marks the keys of its own mapping.
+        """Merge the metrics of the hooks at a collect point; `log_pbar` marks all keys of its mapping.
 
         Args:
             implementations: of the point.
             arguments: of the point.
-            taken: names that the learner uses.
+            reserved: names of metrics of the learner.
         """
-        if not implementations:  # as in most iterations, of which some have a single step
+        if not implementations:  # the usual case, which must cost nothing where an iteration is a single step
             self.collected = {}
             return self.collected
         merged = HookMetrics()
@@ -267,17 +266,17 @@ class LoopHooks:
                     continue
                 if not isinstance(key, str):
                     raise implementation.wrong_return(result, f"names of metrics that are text, not {key!r}")
-                key = self._free_key(key, implementation, merged, taken)
+                key = self._free_key(key, implementation, merged, reserved)
                 merged[key] = value
                 if show:
                     merged.setdefault("log_pbar", set()).add(key)
         return merged
 
-    def _free_key(self, key: str, implementation: Implementation, merged: HookMetrics, taken: Collection[str]) -> str:
-        """Return `key`, or one with the name of the hook where the learner or another hook of the point uses it."""
+    def _free_key(self, key: str, implementation: Implementation, merged: HookMetrics, names: Collection[str]) -> str:
+        """Return the key, with the name of the hook before it where the learner or another hook uses the key too."""
         name = implementation.hook.name
         other = merged.hooks.setdefault(key, name)
-        if key not in taken and other == name:
+        if key not in names and other == name:
             return key
         if key in merged:
             longer = under_name_of(other, key)
@@ -294,7 +293,7 @@ class LoopHooks:
                 key,
                 name,
                 implementation.point,
-                "the learner" if key in taken else f"hook {other!r}",
+                "the learner" if key in names else f"hook {other!r}",
             )
         longer = under_name_of(name, key)
         merged.hooks[longer] = name
@@ -302,17 +301,17 @@ class LoopHooks:
 
 
 def call(implementation: Implementation, *arguments: Any) -> Any:
-    """Call one implementation; time it, and say on an error whose it was.
+    """Call an implementation, measure its time, and note the hook on an error.
 
     Raises:
-        HookError: it tried to exit, or to end a loop that is not its own.
+        HookError: the hook raised `SystemExit`, `StopIteration` or `GeneratorExit`.
     """
     began = perf_counter()
     try:
         return implementation.call(*arguments)
     except (SystemExit, StopIteration, GeneratorExit) as error:
         raise implementation.not_an_error(error) from error
-    except Interruption:
+    except Interruption:  # of a signal or the watchdog, and no fault of the hook
         raise
     except BaseException as error:
         implementation.blame(error)

@@ -1,6 +1,6 @@
-"""Hooks before they are called: what a hook implements, whether it fits the points, and in which order it comes.
+"""Resolving hooks: the points that each implements, checks of its methods, and the order of the calls.
 
-pluggy marks, validates and orders the implementations; calling them is in `points.py`, the specs in `specs.py`.
+pluggy marks, checks and orders the implementations. `points.py` calls them; `specs.py` declares the points.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _MARK = f"{PROJECT}_impl"
 
 @dataclass
 class Hook:
-    """A hook instance with its name and whose it is.
+    """Hook instance with its name and the distribution that it is from.
 
     Attributes:
-        seconds: spent in it so far.
-        calls: of it so far.
+        seconds: time spent in its methods so far.
+        calls: number of calls so far.
     """
 
     name: str
@@ -36,8 +36,8 @@ class Hook:
 
     @property
     def internal(self) -> bool:
-        """Whether it belongs to the command that trains, so that figures of hooks leave it out."""
-        from rlcore.types import hook_parts, with_defaults  # listing plugins does without them
+        """Whether the hook is a part of the command `train`, which the figures of hooks leave out."""
+        from rlcore.types import hook_parts, with_defaults  # imported late, as listing plugins does without
 
         return with_defaults(self.instance, hook_parts.Hook).internal
 
@@ -47,10 +47,10 @@ class Hook:
 
 @dataclass(frozen=True)
 class Implementation:
-    """One function of one hook at one point, called with all arguments of the spec.
+    """Function of a hook at a point, called with all arguments of the spec.
 
     Attributes:
-        reads_batch: whether it asks for the batch and takes a TensorDict alone.
+        reads_batch: whether it has the argument `batch` and takes a TensorDict alone.
     """
 
     hook: Hook
@@ -59,26 +59,26 @@ class Implementation:
     reads_batch: bool = False
 
     def blame(self, error: BaseException) -> None:
-        """Say on `error` which hook raised it, and where."""
+        """Note on an error which hook raised it at which point."""
         blame(error, f"{self.hook} at point {self.point!r}", HookError)
 
-    def wrong_return(self, found: Any, expected: str) -> HookError:
+    def wrong_return(self, value: Any, expected: str) -> HookError:
         """Return the error for a return value of a wrong type."""
         return HookError(
-            f"{self.hook} at point {self.point!r} returned {type(found).__name__}; expected {expected}. "
+            f"{self.hook} at point {self.point!r} returned {type(value).__name__}; expected {expected}. "
             "Return the new value, or None to leave it as it is."
         )
 
-    def not_an_error(self, found: BaseException) -> HookError:
-        """Return the error for what ends programs or loops elsewhere, and would end the run here without a word."""
+    def not_an_error(self, error: BaseException) -> HookError:
+        """Return the error for `SystemExit` and the like, which would end the run without a message."""
         return HookError(
-            f"{self.hook} at point {self.point!r} raised {type(found).__name__}: a hook cannot exit; "
+            f"{self.hook} at point {self.point!r} raised {type(error).__name__}: a hook cannot exit; "
             "to end the run, call trainer.request_stop(reason)"
         )
 
 
 class _Handle:
-    """What pluggy sees of a hook: only its marked functions, compared by identity."""
+    """Shows pluggy the marked functions of a hook alone, and compares by identity."""
 
     def __init__(self, hook: Hook) -> None:
         self.hook = hook
@@ -87,26 +87,26 @@ class _Handle:
 
 
 def marked(instance: Any) -> list[str]:
-    """Return the names of the attributes of `instance` that carry `@hookimpl`, without running properties."""
+    """Return the names of the attributes with `@hookimpl`, without running properties."""
     return list(_marks(instance))
 
 
 def _marks(instance: Any) -> dict[str, Mapping[str, Any]]:
-    """Return what each `@hookimpl` of `instance` says, by the name of the attribute."""
+    """Return the options of each `@hookimpl`, by the name of the attribute."""
     marks = {}
-    # what a module tells `dir` may be names that it imports when they are asked for, and those alone
+    # `dir` of a module with lazy names lists those alone, and reading them would import
     for name in vars(instance) if isinstance(instance, ModuleType) else dir(instance):
         static = inspect.getattr_static(instance, name)
         function = static.__func__ if isinstance(static, staticmethod | classmethod) else static
-        mark = getattr(function, _MARK, None)  # by name, where pluggy leaves it
+        mark = getattr(function, _MARK, None)  # the attribute that pluggy sets
         if mark is not None:
             marks[name] = mark
     return marks
 
 
 def _bound(instance: Any, name: str) -> Callable[..., Any]:
-    """Return a marked function as it is called: bound to the instance."""
-    return getattr(instance, name)  # type: ignore[no-any-return]  # of the name of its point
+    """Return a marked function, bound to the instance."""
+    return getattr(instance, name)  # type: ignore[no-any-return]
 
 
 def check_marks(hook: Hook) -> None:
@@ -116,7 +116,7 @@ def check_marks(hook: Hook) -> None:
         hook: its instance, or its class.
 
     Raises:
-        PluginError: names the hook, and the nearest point for each that does not fit.
+        PluginError: the message names the hook, and the nearest point to each unknown one.
     """
     marks = _marks(hook.instance)
     if not marks:
@@ -127,7 +127,7 @@ def check_marks(hook: Hook) -> None:
 
 
 def _problems(hook: Hook, name: str, mark: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with what a hook, or its class, marks under a name."""
+    """Yield the problems of a marked method of a hook or its class."""
     if name not in POINTS:
         yield f"{hook} implements {name!r}, which is not a point{did_you_mean(name, POINTS)}"
         return
@@ -137,28 +137,29 @@ def _problems(hook: Hook, name: str, mark: Mapping[str, Any]) -> Iterator[str]:
             "Use the points before and after it."
         )
         return
-    known = POINTS[name].arguments
+    arguments = POINTS[name].arguments
     for parameter in _parameters(hook.instance, name):
         passed = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-        if passed and parameter.default is parameter.empty and parameter.name not in known:
+        if passed and parameter.default is parameter.empty and parameter.name not in arguments:
             yield (
                 f"{hook} at point {name!r} asks for {parameter.name!r}, which the point has not"
-                f"{did_you_mean(parameter.name, known)}; it has {', '.join(known)}"
+                f"{did_you_mean(parameter.name, arguments)}; it has {', '.join(arguments)}"
             )
 
 
 def _parameters(instance: Any, name: str) -> list[inspect.Parameter]:
-    """Return the parameters of a method, without the instance where a class is asked for it."""
+    """Return the parameters of a method, without `self` where the instance is a class."""
     parameters = list(inspect.signature(_bound(instance, name)).parameters.values())
     bare = isinstance(instance, type) and inspect.isfunction(inspect.getattr_static(instance, name))
     return parameters[1:] if bare else parameters
 
 
 def _adapter(function: Callable[..., Any], names: tuple[str, ...], point: Point) -> Callable[..., Any]:
-    """Return a callable that takes every argument of the point and passes on those that `function` asks for."""
+    """Return a callable that takes every argument of the point and passes those of the function on."""
     if names == point.arguments:
         return function
     source = f"lambda {', '.join(point.arguments)}: function({', '.join(names)})"
+    # compiled once: choosing arguments at each call would cost more than most hooks. The names are those of a signature
     return eval(source, {"function": function})  # type: ignore[no-any-return]
 
 
@@ -166,12 +167,12 @@ def resolve(hooks: Iterable[Hook]) -> dict[str, tuple[Implementation, ...]]:
     """Return the implementations of each point in call order, which is the order of `hooks`.
 
     Raises:
-        PluginError: a hook cannot be used: see `check_marks`; or asks for an argument that its point has not.
+        PluginError: a hook cannot be used, see `check_marks`, or has an argument that its point lacks.
     """
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(LoopSpecs)
     manager.add_hookspecs(LifeSpecs)
-    for hook in reversed(list(hooks)):  # pluggy calls the last registered first
+    for hook in reversed(list(hooks)):  # pluggy calls the last registered hook first
         check_marks(hook)
         try:
             manager.register(_Handle(hook))
@@ -181,13 +182,13 @@ def resolve(hooks: Iterable[Hook]) -> dict[str, tuple[Implementation, ...]]:
 
 
 def _implementations(manager: pluggy.PluginManager, point: Point) -> tuple[Implementation, ...]:
-    from rlcore.types.collected import takes_columns  # listing plugins does without it
+    from rlcore.types.collected import takes_columns  # imported late, as listing plugins does without
 
-    caller = getattr(manager.hook, point.name)  # pluggy has one for each name
-    found = []
+    caller = getattr(manager.hook, point.name)
+    implementations = []
     for implementation in reversed(caller.get_hookimpls()):
         hook, names = implementation.plugin.hook, tuple(implementation.argnames)
         reads_batch = "batch" in names and not takes_columns(hook.instance)
         call = _adapter(implementation.function, names, point)
-        found.append(Implementation(hook, point.name, call, reads_batch))
-    return tuple(found)
+        implementations.append(Implementation(hook, point.name, call, reads_batch))
+    return tuple(implementations)

@@ -1,6 +1,6 @@
-"""Every point that a plugin can implement, and what holds for all of them.
+"""The points that a plugin can implement, and what holds for all of them.
 
-Each spec's kind is declared beside it (`@point(kind, where)`):
+The decorator `@point(kind, where)` of a spec declares its kind:
 
 * `pipeline`: the first argument is the value; return the new one, or None to leave it as it is.
 * `collect`: return a mapping of metrics, or None; the mappings are merged.
@@ -32,5 +32,5 @@ from rlcore.hooks.declaration import points_of
 from rlcore.hooks.life_specs import LifeSpecs as LifeSpecs
 from rlcore.hooks.loop_specs import LoopSpecs as LoopSpecs
 
-# by name, in the order in which they are called
+# by name, in the order of the calls
 POINTS: Final[dict[str, Point]] = points_of(LoopSpecs, LifeSpecs)

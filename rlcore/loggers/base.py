@@ -1,4 +1,4 @@
-"""The base of loggers: everything of the interface beyond metrics, for those that show metrics alone."""
+"""The base of loggers, with a default for every method beyond metrics."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ log = logging.getLogger(__name__)
 
 
 class LoggerBase(Logger):
-    """A logger that shows metrics: a subclass writes `log_metrics` or `log_scalar`, and whatever else can be shown.
+    """Base of loggers; a subclass defines `log_metrics` or `log_scalar`, and methods for other media that it shows.
 
-    What it cannot show is left out, and said once for each kind. `rlcore.loggers.Logger` is this class.
+    Other media are left out, with one warning for each kind. `rlcore.loggers.Logger` is this class.
 
     Args:
         exp_name: name of the experiment.
-        log_dir: where it writes: a folder, or the address of a server.
+        log_dir: a folder, or the address of a server.
 
     Attributes:
         experiment: the object of the library that writes, if there is one.
@@ -33,11 +33,11 @@ class LoggerBase(Logger):
         self.exp_name = exp_name
         self.log_dir = log_dir
         self._steps: Counter[str] = Counter()
-        self._said: set[str] = set()
+        self._unshown_kinds: set[str] = set()
         self._experiment: Any = self._create_experiment()
 
     def _create_experiment(self) -> Any:
-        """Return the object of the library that writes; called once, by the constructor."""
+        """Return the object of the library that writes; the constructor calls this once."""
         return None
 
     @property
@@ -46,15 +46,15 @@ class LoggerBase(Logger):
         return self if self._experiment is None else self._experiment
 
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> dict[str, float] | None:
-        """Write scalars of one step together, and perhaps return them as they were written.
+        """Write the scalars of one step, and perhaps return them as written.
 
         Args:
             metrics: numbers by name, also in tables inside, or a TensorDict: see `rlcore.loggers.values.row`.
-            step: environment frames; without it, how often this was called before.
+            step: environment frames; default: the number of earlier calls.
         """
         if type(self).log_scalar is LoggerBase.log_scalar:
             raise NotImplementedError(f"{type(self).__name__} must define log_metrics(metrics, step) or log_scalar")
-        from rlcore.loggers import values as log_values  # needs NumPy
+        from rlcore.loggers import values as log_values  # imports NumPy, which listing loggers does without
 
         row = log_values.row(metrics)
         for name, value in row.items():
@@ -90,18 +90,18 @@ class LoggerBase(Logger):
         self.close()
 
     def step_of(self, name: str, step: int | None) -> int:
-        """Return `step` as an int, also that of NumPy; for a call without one, how often `name` was written before."""
+        """Return a step as an int, or without one the number of earlier calls for this name."""
         if step is None:
             step = self._steps[name]
             self._steps[name] += 1
         return int(step)
 
     def _differs(self, what: str) -> None:
-        """Say and count that something is not what the checkpoint says; the run goes on."""
+        """Log and count a difference from the checkpoint; the run goes on."""
         self.differences += 1
         log.error("%s; the run goes on", what)
 
     def _cannot_show(self, kind: str) -> None:
-        if kind not in self._said:
-            self._said.add(kind)
+        if kind not in self._unshown_kinds:
+            self._unshown_kinds.add(kind)
             log.warning("%s cannot show %s; they are left out there", type(self).__name__, kind)

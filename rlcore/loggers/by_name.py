@@ -1,4 +1,4 @@
-"""The loggers by their class names, for use without a config; each comes from its plugin when it is first named."""
+"""The loggers by their class names, for use without a config; the plugin of each is imported at first use."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def get_logger(logger_type: str | None, logger_name: str, experiment_name: str, 
     """Return a logger by the name of its type.
 
     Args:
-        logger_type: `csv`, `tensorboard`, `wandb` or `mlflow`; nothing gives no logger.
+        logger_type: `csv`, `tensorboard`, `wandb` or `mlflow`; None or an empty text for no logger.
         logger_name: folder for its files; for `mlflow` the database `mlflow.db` is made there, unless `mlflow_kwargs`
             has a `tracking_uri`.
         experiment_name: name of the experiment.

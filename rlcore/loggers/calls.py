@@ -1,4 +1,4 @@
-"""The thread in which the calls of one logger are made, in order, and the room for those that wait."""
+"""The thread of a logger, which makes its calls in order, and the room for calls that wait."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from typing import Any, Final, NamedTuple
 from rlcore.loggers import limits
 from rlcore.loggers.standing import Act, Standing
 
-# of a time in which no thread ran, how much one call must cover to have been its cause
+# the part of a standstill that a call must last to have caused it
 _MOST_OF_IT: Final = 0.8
-# seconds of a call that keeps nobody waiting
+# seconds; a shorter call causes no standstill
 _SHORT: Final = 0.1
 
 
 class Room:
-    """Room for 10,000 calls and 256 MiB of images and videos.
+    """Limits waiting calls to 10,000, and their images and videos to 256 MiB.
 
     Attributes:
-        left_out: how many calls found no room, or came after the logger was switched off.
-        behind: whether the last call found none; then the next ones are not waited for.
+        left_out: number of calls without room, or after the logger was switched off.
+        behind: whether the last call had no room; then the next call does not wait for any.
     """
 
     def __init__(self) -> None:
         self.left_out = 0
         self.behind = False
         self._calls = self._bytes = 0
-        self._given_back = threading.Condition()
+        self._room_freed = threading.Condition()
 
     def take(self, size: int) -> bool:
-        """Take room for a call, waiting a moment for it; return whether there was any.
+        """Take room for a call, and wait a moment for it; return whether there was room.
 
         Args:
             size: bytes of the image or video; 0 for other calls.
         """
-        with self._given_back:
-            if not self._given_back.wait_for(lambda: self._fits(size), 0 if self.behind else limits.PATIENCE):
+        with self._room_freed:
+            if not self._room_freed.wait_for(lambda: self._fits(size), 0 if self.behind else limits.PATIENCE):
                 return False
             self._calls += 1
             self._bytes += size
@@ -46,23 +46,23 @@ class Room:
         return True
 
     def give_back(self, size: int) -> None:
-        """Give back the room of a call that was made."""
-        with self._given_back:
+        """Free the room of a call that was made."""
+        with self._room_freed:
             self._calls -= 1
             self._bytes -= size
-            self._given_back.notify()
+            self._room_freed.notify()
 
     def wait(self) -> None:
-        """Wait a moment for any room to be given back."""
-        with self._given_back:
-            self._given_back.wait(limits.PATIENCE)
+        """Wait a moment until a call frees its room."""
+        with self._room_freed:
+            self._room_freed.wait(limits.PATIENCE)
 
     def _fits(self, size: int) -> bool:
         return self._calls < limits.CALLS and (not size or self._bytes + size <= limits.MEDIA_BYTES)
 
 
 class Answer:
-    """What a call gave in the thread of the logger, or raised there."""
+    """Result or error of a call in the thread of the logger."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self.done = threading.Event()
@@ -74,18 +74,18 @@ class Answer:
         """Make the call."""
         try:
             self.value = self._call()
-        except BaseException as error:  # also an exit: it ends neither the thread nor the run
+        except BaseException as error:  # also `SystemExit`, which must end neither the thread nor the run
             self.error = error
         self.done.set()
 
 
 class _Call(NamedTuple):
-    """A call that waits.
+    """Call that waits.
 
     Attributes:
-        make: makes it.
-        size: bytes of the room that it has taken; None for a call that took none.
-        always: whether it is made of a logger that is switched off too.
+        make: makes the call.
+        size: bytes of its room; None for a call without room.
+        always: whether it is made although the logger is switched off.
     """
 
     make: Callable[[], object]
@@ -97,12 +97,12 @@ class CallThread(threading.Thread):
     """Makes the calls of one logger.
 
     Args:
-        room: that the calls give back.
-        standing: of the logger; hears of failures.
+        room: freed by each call.
+        standing: counts the failures of the logger.
 
     Attributes:
-        busy_since: when the call that is being made began (`time.monotonic`); None between calls.
-        turns: a lock that lets several such threads make their calls one at a time; None where calls may overlap.
+        busy_since: start of the running call (`time.monotonic`); None between calls.
+        turns: lock of several such threads, so that one call is made at a time; None where calls may overlap.
     """
 
     def __init__(self, room: Room, standing: Standing) -> None:
@@ -115,40 +115,40 @@ class CallThread(threading.Thread):
         self._waiting: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
 
     def put(self, make: Callable[[], object], size: int | None = None, always: bool = False) -> None:
-        """Let a call be made after those before it; see `_Call` for the arguments."""
+        """Add a call to the queue; see `_Call` for the arguments."""
         self._waiting.put(_Call(make, size, always))
 
     def end_after_these(self) -> None:
-        """End the thread when the calls before this are made."""
+        """End the thread after the calls in the queue."""
         self._waiting.put(None)
 
     def ended(self, seconds: float) -> bool:
-        """Wait for the end of the thread for at most so long, and return whether it is over."""
+        """Wait up to `seconds` for the end of the thread; return whether it has ended."""
         self.join(seconds)
         return not self.is_alive()
 
     def filled(self, seconds: float) -> bool:
-        """Return whether one call lasted for nearly all of the last `seconds`."""
+        """Return whether a single call lasted for most of the last `seconds`."""
         now = time.monotonic()
         since = self.busy_since
         calls = [self._last] if since is None else [self._last, (since, now)]
         return any(min(ended, now) - max(began, now - seconds) >= _MOST_OF_IT * seconds for began, ended in calls)
 
     def run(self) -> None:
-        """Make the calls, until the end or until the logger is given up."""
+        """Make the calls until the end of the queue, or until the logger is given up."""
         while (call := self._waiting.get()) is not None:
             turn = self._take_turn()
             self.busy_since = began = time.monotonic()
             self._make(call)
             ended = time.monotonic()
-            if ended - began > _SHORT:  # a thread that wakes late asks for the long call before the short ones
+            if ended - began > _SHORT:  # short calls after a long one must not hide it from a thread that wakes late
                 self._last = (began, ended)
             self.busy_since = None
             if turn is not None:
                 turn.release()
             if call.size is not None:
                 self._room.give_back(call.size)
-            if self._standing.hung:  # given up in the meantime: what is left in the queue is not written late
+            if self._standing.hung:  # given up meanwhile: the rest of the queue would be written late
                 return
 
     def _make(self, call: _Call) -> None:
@@ -160,13 +160,13 @@ class CallThread(threading.Thread):
                     self._standing.succeeded(act)
             elif call.size is not None:
                 self._room.left_out += 1
-        except BaseException as error:  # also an exit: it ends neither the thread nor the run
+        except BaseException as error:  # also `SystemExit`, which must end neither the thread nor the run
             self._standing.failed(error, act)
 
     def _take_turn(self) -> threading.Lock | None:
-        """Return the lock that is held for the next call; None without one, or where another logger hangs with it.
+        """Acquire the lock of the next call and return it; None without one, or where another logger hangs with it.
 
-        That one is waited for once, for half of the time that a logger has.
+        Waits for such a logger once, for half of the deadline of a call.
         """
         turns = self.turns
         if turns is None or turns.acquire(timeout=limits.DEADLINE / 2):

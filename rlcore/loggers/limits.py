@@ -1,4 +1,4 @@
-"""How much may wait for a logger, and how long a logger may take."""
+"""Limits of loggers: of calls that wait, and of the time of a call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MEDIA_BYTES: Final = 256 * 2**20
 PATIENCE: Final = 0.05
 # seconds for a call that comes while the run goes on
 DEADLINE: Final = 5
-# seconds for closing loggers of which one sends to a server, which is to confirm the rest
+# seconds for closing the loggers where one sends to a server, which must confirm the rest
 CLOSING: Final = 12
-# for building a logger, opening what it writes to and going back to a checkpoint: it may read large files
+# seconds for building a logger, opening its files and going back to a checkpoint, as it may read large files
 LONG_DEADLINE: Final = 30

@@ -1,4 +1,4 @@
-"""Images and videos as files: PNG and GIF, which every log server and every browser shows."""
+"""Images and videos as PNG and GIF files, which every log server and browser shows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def gif(video: Any, fps: int = 30) -> bytes:
     pillow = _pillow()
     frames = [pillow.fromarray(_coloured(frame)) for frame in side_by_side(video)]
     stream = io.BytesIO()
-    duration = max(20, 10 * round(100 / max(fps, 1)))  # browsers slow shorter ones down
+    duration = max(20, 10 * round(100 / max(fps, 1)))  # browsers show frames of less than 20 ms for 100 ms
     frames[0].save(stream, "GIF", save_all=True, append_images=frames[1:], duration=duration, loop=0)
     return stream.getvalue()
 
@@ -53,13 +53,14 @@ def side_by_side(video: Any) -> Array:
 
 
 def file_name(name: str) -> str:
-    """Return a metric name as a relative path that stays inside its folder; `/` makes folders."""
+    """Return a metric name as a relative path; `/` makes folders."""
+    # no part may begin with a dot, as `..` leads out of the folder, or exceed the length of a file name
     parts = [re.sub(r"[^\w.\- ]", "_", part).lstrip(".")[:100] or "_" for part in name.split("/")]
     return "/".join(parts)
 
 
 def _coloured(pixels: Array) -> Array:
-    """Return pixels `[H, W, C]` with three channels, in memory of their own."""
+    """Return contiguous pixels `[H, W, C]` with three channels."""
     if pixels.shape[-1] == 1:
         pixels = np.repeat(pixels, 3, axis=-1)
     return np.ascontiguousarray(pixels)

@@ -1,4 +1,4 @@
-"""Loggers that know less than `LoggerBase`: those of a script, and those that were written for an older rlcore."""
+"""Adapters for loggers that have some of the methods of `LoggerBase` alone, such as those of a script."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 _METHODS: Final = {
     name for base in LoggerBase.__mro__ for name, value in vars(base).items() if callable(value) and name[0] != "_"
 }
-# those that a library may declare with other arguments
+# methods that a library may declare with other arguments
 _ADAPTED: Final = {"log_metrics", "log_scalar", "log_histogram", "log_video", "state_dict", "step_of"}
 
 
 def as_logger(target: Any) -> Logger:
-    """Return `target` if it has all methods of `LoggerBase`, or else one that takes the others from there.
+    """Return the target itself if it is a `Logger`, else an adapter with the missing methods.
 
     Raises:
-        ConfigError: it has neither log_scalar nor log_metrics.
+        ConfigError: the target has neither log_scalar nor log_metrics.
     """
     if isinstance(target, Logger):
         return target
@@ -33,22 +33,22 @@ def as_logger(target: Any) -> Logger:
 
 
 class PlainLogger(LoggerBase):
-    """Writes through an object that takes scalars, and perhaps more; its methods are looked for once."""
+    """Writes through an object with methods of a logger; the missing ones come from `LoggerBase`."""
 
     def __init__(self, target: Any) -> None:
         super().__init__()
         self._target = target
-        # by name, since any part of them counts and a protocol of one method each would say less
+        # looked up once, and by name, as a target may have any of them
         methods = {name: value for name in _METHODS if callable(value := getattr(target, name, None))}
         self._takes = methods.keys()
         if not self._takes & {"log_metrics", "log_scalar"}:
             raise ConfigError(f"logger: a {type(target).__name__} has neither log_scalar nor log_metrics")
         for name in self._takes - _ADAPTED:
-            setattr(self, name, methods[name])  # in the place of a method that does nothing
+            setattr(self, name, methods[name])  # replaces the method that leaves it out
 
     @property
     def differences(self) -> int:  # type: ignore[override]
-        """How much the target found to be other than its state says."""
+        """Number of differences that the target found from its state."""
         return int(with_defaults(self._target, Logger).differences)
 
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
@@ -83,5 +83,5 @@ class PlainSender(PlainLogger):
 
     @property
     def unsent(self) -> int:  # type: ignore[override]
-        """How many records wait on disk for the server."""
+        """Number of records that wait on disk for the server."""
         return int(self._target.unsent)

@@ -1,4 +1,4 @@
-"""Statistics of metrics: the values of one key reduced to a few numbers, and fetched from a device together."""
+"""Statistics of metrics: mean, deviation, minimum, maximum and count of the values of a key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STATISTICS: Final = ("std", "min", "max", "count")
 
 @dataclass
 class Statistics:
-    """Statistics of the values of one key, without the values."""
+    """Running statistics of the values of a key."""
 
     count: int = 0
     mean: float = 0.0
@@ -26,11 +26,12 @@ class Statistics:
     most: float = -math.inf
 
     def add(self, values: np.ndarray[Any, np.dtype[np.float64]]) -> None:
-        """Take values in; the squares are of deviations from the mean (Chan et al., 1983), which do not cancel."""
+        """Add values (Chan et al., 1983)."""
         if not values.size:
             return
         count, mean = values.size, float(values.mean())
         total, shift = self.count + count, mean - self.mean
+        # squares of deviations from the mean: the difference of large sums of squares would lose its digits
         self.squares += float(np.square(values - mean).sum()) + shift * shift * self.count * count / total
         self.mean += shift * count / total
         self.count = total
@@ -38,7 +39,7 @@ class Statistics:
         self.most = float(np.maximum(self.most, float(values.max())))
 
     def row(self, key: str) -> dict[str, float]:
-        """Return the mean under `key`, and with several values the other statistics under `key/…`."""
+        """Return the mean as `key`, and with several values the other statistics as `key/…`."""
         if self.count == 1:
             return {key: self.mean}
         figures = (math.sqrt(self.squares / self.count), self.least, self.most, float(self.count))
@@ -46,14 +47,14 @@ class Statistics:
 
 
 class Averages:
-    """Running means of the values of an iteration, by key; tensors stay where they are."""
+    """Running means of the values of an iteration by key; tensors stay on their device."""
 
     def __init__(self) -> None:
         self._sums: dict[str, Any] = {}
         self._counts: dict[str, int] = {}
 
     def add(self, values: Mapping[str, Any]) -> None:
-        """Take the numbers of one update in; a tensor of several elements is left out."""
+        """Add the numbers of an update; leave out tensors of several elements."""
         for key, value in values.items():
             if isinstance(value, numbers.Real) or (isinstance(value, Tensor) and value.numel() == 1):
                 self._sums[key] = self._sums[key] + value if key in self._sums else value
@@ -65,14 +66,15 @@ class Averages:
 
 
 def fetch(values: Mapping[str, list[Any]], *single: dict[str, Any]) -> None:
-    """Put numbers on the CPU in the place of those on a device, in one copy: each would wait for the device."""
+    """Replace tensors on a device by tensors on the CPU."""
+    # in one copy, as each copy would wait for the device
     ends = [of_key for of_key in values.values() if of_key and (_is_away(of_key[0]) or _is_away(of_key[-1]))]
     away: list[tuple[Any, Any]] = [(of_key, i) for of_key in ends for i, value in enumerate(of_key) if _is_away(value)]
     away += [(holder, key) for holder in single for key, value in holder.items() if _is_away(value)]
     if not away:
         return
     tensors = [holder[place].detach() for holder, place in away]
-    kind = torch.float32 if tensors[0].device.type == "mps" else torch.float64  # which Apple's has not
+    kind = torch.float32 if tensors[0].device.type == "mps" else torch.float64  # Apple's devices have no float64
     row = torch.cat([tensor.reshape(-1).to(kind) for tensor in tensors]).cpu()
     pieces = torch.split(row, [tensor.numel() for tensor in tensors])
     for (holder, place), tensor, piece in zip(away, tensors, pieces, strict=True):
@@ -84,14 +86,15 @@ def _is_away(value: Any) -> bool:
 
 
 def flat(tensors: list[Tensor]) -> Tensor:
-    """Return all elements in one dimension; tensors of one shape, as nearly always, are stacked at once."""
+    """Return all elements in one dimension."""
+    # the usual case, scalars alone, takes one call
     if all(tensor.ndim == 0 for tensor in tensors):
         return torch.stack(tensors).detach()
     return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
 
 
 def kind_of(value: Any) -> str:
-    """Return how the values of a key are read: as a tensor, an array, a number, or not at all."""
+    """Return how a value is read: as a `tensor`, an `array`, a `number`, or `refused`."""
     if isinstance(value, Tensor):
         return "tensor"
     if isinstance(value, np.ndarray):

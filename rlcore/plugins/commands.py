@@ -68,17 +68,17 @@ class PluginCommand:
         return command
 
 
-def plugin_commands(own: Iterable[str] = (), of: str = "") -> list[PluginCommand]:
+def plugin_commands(core: Iterable[str] = (), of: str = "") -> list[PluginCommand]:
     """Return the commands of plugins in order of name, from metadata alone.
 
     Args:
-        own: names that the core has itself; a plugin cannot take their place.
+        core: names of the commands of the core; a plugin cannot take their place.
         of: a command of the core, for the actions that plugins add to it.
     """
     claims: dict[str, tuple[Installed, ...]] = dict.fromkeys(_published(), ())
     for claim in () if os.environ.get(NO_PLUGINS) else installed(GROUP):
         claims[claim.name] = (*claims.get(claim.name, ()), claim)
-    names = [name for name in sorted(claims) if name.rpartition(".")[0] == of and name.rpartition(".")[2] not in own]
+    names = [name for name in sorted(claims) if name.rpartition(".")[0] == of and name.rpartition(".")[2] not in core]
     return [PluginCommand(name, claims[name]) for name in names]
 
 

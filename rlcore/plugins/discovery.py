@@ -97,9 +97,10 @@ def _identity(distribution: importlib.metadata.Distribution | None) -> tuple[str
     """
     try:
         if distribution is not None:
-            requirement = _requirement(distribution.requires or [])
-            (summary, *_) = distribution.metadata.get_all("Summary") or [""]
-            return distribution.name or "unknown", distribution.version or "0", requirement, summary
+            metadata = distribution.metadata  # each look parses the file again
+            name, version, summary = ((metadata.get_all(key) or [""])[0] for key in ("Name", "Version", "Summary"))
+            requires = metadata.get_all("Requires-Dist") or distribution.requires or []
+            return name or "unknown", version or "0", _requirement(requires), summary
     except (ImportError, OSError):
         pass
     return "unknown", "0", "", ""

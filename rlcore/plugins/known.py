@@ -63,10 +63,10 @@ def plugin_of(use: str) -> str:
     return plugin or name
 
 
-def same_owner(before: str, now: str) -> bool:
+def same_owner(writer: str, provider: str) -> bool:
     """Return whether a component of two distributions is one; what left the core for a plugin is."""
-    publisher = PUBLISHED.get(now.removeprefix(PREFIX))
-    return before == now or (before == "rlcore" and publisher is not None and publisher.of_core)
+    publisher = PUBLISHED.get(provider.removeprefix(PREFIX))
+    return writer == provider or (writer == "rlcore" and publisher is not None and publisher.of_core)
 
 
 def distribution_of(name: str) -> str | None:

@@ -44,12 +44,12 @@ class OwnBatches:
             )
         joint = self._joint()
         rows = self.shares.rows(name, self._num_envs, batch.get(("next", "reward")).device)
-        own = TensorDict({}, batch_size=[len(rows), batch.batch_size[1]])
+        part = TensorDict({}, batch_size=[len(rows), batch.batch_size[1]])
         for key in batch.keys(include_nested=True, leaves_only=True):
             by_time = batch.get(key).transpose(0, 1)
-            found = joint[key].take(name, by_time, 1) if key in joint else by_time.index_select(1, rows)
-            own.set(key, found.transpose(0, 1))
-        return own
+            values = joint[key].take(name, by_time, 1) if key in joint else by_time.index_select(1, rows)
+            part.set(key, values.transpose(0, 1))
+        return part
 
     def put(self, batch: TensorDict, key: Key, values: dict[str, Any]) -> None:
         """Set an entry of the batch of all from those of the policies, `[env, time, ...]`."""
@@ -59,5 +59,5 @@ class OwnBatches:
 
     def _joint(self) -> dict[Key, Joint]:
         policy = self._policy
-        seen: dict[Key, Joint] = {"observation": policy.observation, ("next", "observation"): policy.observation}
-        return {**seen, "action": policy.action, **policy.described}
+        joint: dict[Key, Joint] = {"observation": policy.observation, ("next", "observation"): policy.observation}
+        return {**joint, "action": policy.action, **policy.described}

@@ -82,11 +82,11 @@ class JointBuffer:
 
     def feedback(self, minibatch: Any, values: Mapping[str, Tensor]) -> None:
         """Tell the buffer of a minibatch what the update with it returned."""
-        own: OwnMinibatch = minibatch
-        if not own.ended:
-            before = f"{own.policy}/"
-            told = {key.removeprefix(before): value for key, value in values.items()}
-            self._buffers[own.policy].feedback(own.entries, told)
+        part: OwnMinibatch = minibatch
+        if not part.ended:
+            prefix = f"{part.policy}/"
+            unprefixed = {key.removeprefix(prefix): value for key, value in values.items()}
+            self._buffers[part.policy].feedback(part.entries, unprefixed)
 
     def forget_episodes(self) -> None:
         """Let each drop what it carries of running episodes."""

@@ -42,12 +42,12 @@ class JointEstimator:
         """Set what the estimators write; zeros in the envs of policies that have none."""
         written: dict[Key, dict[str, Any]] = {}
         for name, estimator in self._estimators.items():
-            own = self._batches.of(name, batch)
-            before = {*own.keys(include_nested=True, leaves_only=True)}
-            estimator(own)
-            says = {*ESTIMATED, *(with_defaults(estimator, Part).writes or ())}
-            for key in own.keys(include_nested=True, leaves_only=True):
-                if key not in before or key in says:
-                    written.setdefault(key, {})[name] = own.get(key)
+            part = self._batches.of(name, batch)
+            collected_keys = {*part.keys(include_nested=True, leaves_only=True)}
+            estimator(part)
+            estimated_keys = {*ESTIMATED, *(with_defaults(estimator, Part).writes or ())}
+            for key in part.keys(include_nested=True, leaves_only=True):
+                if key not in collected_keys or key in estimated_keys:
+                    written.setdefault(key, {})[name] = part.get(key)
         for key, values in written.items():
             self._batches.put(batch, key, values)

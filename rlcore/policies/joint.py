@@ -41,12 +41,12 @@ class Joint:
         shape: tuple[int, ...] | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        shapes = [own for own, _ in forms.values()]
+        shapes = [shape for shape, _ in forms.values()]
         common = shapes[0] if len(set(shapes)) == 1 else (max(map(math.prod, shapes)),)
         self._shares = shares
         self._forms = dict(forms)
         self._shape = common if shape is None else shape
-        self._dtype = dtype or _common([own for _, own in forms.values()])
+        self._dtype = dtype or _common([dtype for _, dtype in forms.values()])
 
     def put(self, values: Mapping[str, Tensor], num_envs: int, dim: int) -> Tensor:
         """Return one tensor of those of the policies.
@@ -74,11 +74,11 @@ class Joint:
 
     def take(self, name: str, joint: Tensor, dim: int) -> Tensor:
         """Return what one policy has of a joint tensor, a copy with its own envs in dimension `dim`."""
-        own = joint.index_select(dim, self._shares.rows(name, joint.shape[dim], joint.device))
+        part = joint.index_select(dim, self._shares.rows(name, joint.shape[dim], joint.device))
         shape, dtype = self._forms.get(name, (self._shape, self._dtype))
         if shape != self._shape:
-            own = own.narrow(-1, 0, math.prod(shape)).reshape(*own.shape[: dim + 1], *shape)
-        return own.to(dtype)
+            part = part.narrow(-1, 0, math.prod(shape)).reshape(*part.shape[: dim + 1], *shape)
+        return part.to(dtype)
 
 
 def _common(dtypes: list[torch.dtype]) -> torch.dtype:

@@ -54,8 +54,8 @@ class JointLearner:
         self.group = group
         self.optimizers = {
             f"{policy}.{name}": optimizer
-            for policy, own in learners.items()
-            for name, optimizer in own.optimizers.items()
+            for policy, learning in learners.items()
+            for name, optimizer in learning.optimizers.items()
         }
         self._learners = learners
 
@@ -68,18 +68,18 @@ class JointLearner:
 
         Where a hook ends the epoch, it ends for that policy alone.
         """
-        own: OwnMinibatch = minibatch
-        learning = self._learners[own.policy]
+        part: OwnMinibatch = minibatch
+        learning = self._learners[part.policy]
         self._follow_clocks(learning)
         try:
-            values: Mapping[str, Any] = learning.learner.update(own.entries)
+            values: Mapping[str, Any] = learning.learner.update(part.entries)
         except EndOfEpoch:
-            own.ended = True
+            part.ended = True
             return {}
         self.progress.updates += 1
-        named = {f"{own.policy}/{name}": value for name, value in values.items() if name != "log_pbar"}
+        named = {f"{part.policy}/{name}": value for name, value in values.items() if name != "log_pbar"}
         if "log_pbar" in values:
-            named["log_pbar"] = {f"{own.policy}/{name}" for name in values["log_pbar"]}
+            named["log_pbar"] = {f"{part.policy}/{name}" for name in values["log_pbar"]}
         return named
 
     def end_iteration(self) -> None:
@@ -96,27 +96,27 @@ class JointLearner:
         """Return the numbers that schedules move, by policy and name."""
         return {
             f"{policy}/{name}": value
-            for policy, own in self._learners.items()
-            for name, value in own.learner.scheduled().items()
+            for policy, learning in self._learners.items()
+            for name, value in learning.learner.scheduled().items()
         }
 
     @property
     def skipped_updates(self) -> int:
         """Updates of all that were not finite and changed nothing."""
-        skipped: list[int] = [with_defaults(own.learner, Learner).skipped_updates for own in self._learners.values()]
+        skipped: list[int] = [with_defaults(item.learner, Learner).skipped_updates for item in self._learners.values()]
         return sum(skipped)
 
     def follow(self) -> None:
         """Let each set what is scheduled to what it is now."""
-        for own in self._learners.values():
-            self._follow_clocks(own)
-            with_defaults(own.learner, Learner).follow()
+        for learning in self._learners.values():
+            self._follow_clocks(learning)
+            with_defaults(learning.learner, Learner).follow()
 
     def close(self) -> None:
         """Close each that has something to close."""
-        for own in self._learners.values():
-            with_defaults(own.learner, Learner).close()
+        for learning in self._learners.values():
+            with_defaults(learning.learner, Learner).close()
 
     def _follow_clocks(self, learning: OwnLearner) -> None:
-        run, own = self.progress, learning.progress
-        own.frames, own.iterations, own.episodes = run.frames, run.iterations, run.episodes
+        run, progress = self.progress, learning.progress
+        progress.frames, progress.iterations, progress.episodes = run.frames, run.iterations, run.episodes

@@ -103,18 +103,18 @@ class JointPolicy:
     ) -> None:
         self._policies = {name: policies[name] for name in shares.names}
         self._shares = shares
-        spaces = {name: own.observation_space for name, own in specs.items()}
-        seen: dict[str, Form] = {name: (tuple(own.shape or ()), _dtype(own)) for name, own in spaces.items()}
-        forms = {name: _Forms.of(policy, seen[name], device) for name, policy in self._policies.items()}
-        self.observation = Joint(shares, seen)
+        spaces = {name: spec.observation_space for name, spec in specs.items()}
+        inputs: dict[str, Form] = {name: (tuple(space.shape or ()), _dtype(space)) for name, space in spaces.items()}
+        forms = {name: _Forms.of(policy, inputs[name], device) for name, policy in self._policies.items()}
+        self.observation = Joint(shares, inputs)
         space = spec.action_space
-        actions = {name: own.action for name, own in forms.items()}
+        actions = {name: form.action for name, form in forms.items()}
         self.action = Joint(shares, actions, tuple(space.shape or ()), _dtype(space))
-        self._noise = Joint(shares, {name: own.noise for name, own in forms.items()})
-        self._parameters = Joint(shares, {name: own.parameters for name, own in forms.items()})
-        keys = dict.fromkeys(key for own in forms.values() for key in own.described)
+        self._noise = Joint(shares, {name: form.noise for name, form in forms.items()})
+        self._parameters = Joint(shares, {name: form.parameters for name, form in forms.items()})
+        keys = dict.fromkeys(key for form in forms.values() for key in form.described)
         self.described: dict[Key, Joint] = {
-            key: Joint(shares, {name: own.described[key] for name, own in forms.items() if key in own.described})
+            key: Joint(shares, {name: form.described[key] for name, form in forms.items() if key in form.described})
             for key in keys
         }
         self.writes: tuple[Key, ...] = tuple(keys)
@@ -141,8 +141,8 @@ class JointPolicy:
         """Return what any of them says of its actions; zeros in the envs of those who do not say it."""
         described: dict[Key, dict[str, Tensor]] = {key: {} for key in self.described}
         for name, policy in self._policies.items():
-            own = self._parameters.take(name, parameters, 1), self.action.take(name, action, 1)
-            entries: Mapping[Any, Tensor] = policy.describe(*own)
+            rows = self._parameters.take(name, parameters, 1), self.action.take(name, action, 1)
+            entries: Mapping[Any, Tensor] = policy.describe(*rows)
             for key, value in entries.items():
                 described[key][name] = value
         return {key: self.described[key].put(values, action.shape[1], 1) for key, values in described.items()}
@@ -171,15 +171,15 @@ class _Forms(NamedTuple):
     described: dict[Key, Form]
 
     @classmethod
-    def of(cls, policy: Policy, seen: Form, device: torch.device) -> _Forms:
+    def of(cls, policy: Policy, observation: Form, device: torch.device) -> _Forms:
         """Let a policy act once on zeros."""
-        shape, dtype = seen
+        shape, dtype = observation
         policy.refresh()
         with torch.inference_mode():
             noise = policy.draw(1, 1, torch.Generator(device).manual_seed(0))
             action, parameters = policy.act(torch.zeros((1, *shape), dtype=dtype, device=device), noise[0])
-            said: Mapping[Any, Tensor] = policy.describe(parameters[None], action[None].to(parameters.device))
-        described = {key: form_of(value, 1) for key, value in said.items()}
+            entries: Mapping[Any, Tensor] = policy.describe(parameters[None], action[None].to(parameters.device))
+        described = {key: form_of(value, 1) for key, value in entries.items()}
         return cls(form_of(action, 0), form_of(noise, 1), form_of(parameters, 0), described)
 
 

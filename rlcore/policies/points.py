@@ -15,9 +15,9 @@ class JointHooks(LoopHooks):
         own: those that the loss of a policy brings, by policy.
     """
 
-    def __init__(self, hooks: Iterable[Hook], own: Mapping[str, Iterable[Hook]]) -> None:
-        self._ids = {name: {id(hook) for hook in theirs} for name, theirs in own.items()}
-        self._of = {name: LoopHooks() for name in own}
+    def __init__(self, hooks: Iterable[Hook], hooks_of: Mapping[str, Iterable[Hook]]) -> None:
+        self._ids = {name: {id(hook) for hook in of_policy} for name, of_policy in hooks_of.items()}
+        self._of = {name: LoopHooks() for name in hooks_of}
         super().__init__(hooks)
 
     def of(self, name: str) -> LoopHooks:

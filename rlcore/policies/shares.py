@@ -53,8 +53,8 @@ class Shares:
             name: of the policy.
             spec: of all envs, as the transforms leave them.
         """
-        own = dict(zip(self.policies, spec.agents, strict=True))[name]  # those of one policy are alike
-        spaces = {} if are_alike(spec.agents) else own._asdict()
+        agent = dict(zip(self.policies, spec.agents, strict=True))[name]  # those of one policy are alike
+        spaces = {} if are_alike(spec.agents) else agent._asdict()
         spaces.pop("name", None)
         return replace(spec, num_envs=len(self.envs(name, spec.num_envs)), agents=(), **spaces)
 
@@ -96,16 +96,16 @@ def assigned(spec: EnvSpec, patterns: Mapping[str, Sequence[str]]) -> Shares:
             "policies are for games of several agents, such as those of the env pettingzoo"
         )
     names = [agent.name for agent in spec.agents]
-    for policy, own in patterns.items():
-        for pattern in own:
+    for policy, globs in patterns.items():
+        for pattern in globs:
             if not any(fnmatchcase(name, pattern) for name in names):
                 raise ConfigError(
                     f"[model.{policy}] agents: {pattern!r} is no agent of env {spec.id!r}"
                     f"{did_you_mean(pattern, names)}; there are {', '.join(names)}"
                 )
-    found: list[str] = []
+    policies: list[str] = []
     for name in names:
-        serving = [policy for policy, own in patterns.items() if any(fnmatchcase(name, pattern) for pattern in own)]
+        serving = [policy for policy, globs in patterns.items() if any(fnmatchcase(name, glob) for glob in globs)]
         if not serving:
             raise ConfigError(
                 f"[model.NAME] agents: no policy acts for {name!r} of env {spec.id!r}; add it to those of "
@@ -114,10 +114,10 @@ def assigned(spec: EnvSpec, patterns: Mapping[str, Sequence[str]]) -> Shares:
         if len(serving) > 1:
             both = " and ".join(f"[model.{policy}]" for policy in serving)
             raise ConfigError(f"{both} agents: both name {name!r} of env {spec.id!r}; one policy acts for an agent")
-        found += serving
-    for agent, policy in zip(spec.agents, found, strict=True):
-        _check_like(agent, spec.agents[found.index(policy)], f"[model.{policy}] agents", "give them two policies")
-    return Shares(found)
+        policies += serving
+    for agent, policy in zip(spec.agents, policies, strict=True):
+        _check_like(agent, spec.agents[policies.index(policy)], f"[model.{policy}] agents", "give them two policies")
+    return Shares(policies)
 
 
 def check_transforms(spec: EnvSpec, transforms: Sequence[Transform]) -> None:
@@ -137,8 +137,8 @@ def check_transforms(spec: EnvSpec, transforms: Sequence[Transform]) -> None:
 
 
 def _check_like(agent: AgentSpec, first: AgentSpec, place: str, advice: str) -> None:
-    for what, own, other in zip(("observations", "actions"), agent[1:], first[1:], strict=True):
-        if own != other:
+    for kind, space, expected in zip(("observations", "actions"), agent[1:], first[1:], strict=True):
+        if space != expected:
             raise ConfigError(
-                f"{place}: the {what} of {agent.name!r} are {own}, and those of {first.name!r} {other}; {advice}"
+                f"{place}: the {kind} of {agent.name!r} are {space}, and those of {first.name!r} {expected}; {advice}"
             )

@@ -1,4 +1,4 @@
-"""What stands around the process of a run: signals, streams, forks, a companion, and a watch over what hangs."""
+"""The process of a run: its signals, its output streams, its forks, and the watchdog and companion that end it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The program of the companion: it watches a process from outside, and says and ends what that process cannot any more.
+"""The program of the companion: it watches a process, and cleans up after its end.
 
-It is run by an interpreter without site packages, and imports only what is there in some hundredths of a second.
+An interpreter without site packages runs it, so it imports the standard library and few modules of rlcore alone.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from rlcore.errors import RlcoreError
 from rlcore.process.board import Board, Stillness
 from rlcore.process.life import catches, exit_of, how_it_ended, started, stopped
 
-# words of the first line of the board, and of those of the processes that end with the one that writes there
+# words of the first line of the board, and of each further line, which is for one worker
 _MOVES, _PAUSED, _DEADLINE = range(3)
 _SIGNAL, _PID = range(2)
 # lines of the board
 _LINES: Final = 1024
 _LOOK_SECONDS: Final = 0.5
-# how long the stacks of a process may take to be written, and a killed process to be gone
+# how long a process may take to write its stacks, and a killed process to end
 _STACKS_SECONDS: Final = 1.0
 _GONE_SECONDS: Final = 5.0
-# how much longer than the process's own watchdog this one waits, which sees more and says more
+# how much longer than the watchdog of the process the companion waits: the watchdog saves, and names the hook
 _MARGIN_SECONDS: Final = 3.0
 
 
 class Words:
-    """What a process tells its companion: words of a board, in which nothing waits and nothing fails.
+    """Shared memory by which a process tells its companion; writing it neither waits nor fails.
 
     Args:
-        fd: of the memory; -1 for memory that nobody else sees.
+        fd: of the memory; -1 for memory of this process alone.
     """
 
     SIZE: Final = 8 * Board.LINE * _LINES
@@ -46,7 +46,7 @@ class Words:
 
     @property
     def moves(self) -> int:
-        """What grows as long as threads of the process move; 0 while nothing is to be expected."""
+        """A count that grows while threads of the process move; 0 while none is expected to."""
         return self._head[_MOVES]
 
     @moves.setter
@@ -55,7 +55,7 @@ class Words:
 
     @property
     def paused(self) -> bool:
-        """Whether the next silence may last as long as it does."""
+        """Whether the next silence is not counted."""
         return bool(self._head[_PAUSED])
 
     @paused.setter
@@ -64,7 +64,8 @@ class Words:
 
     @property
     def deadline(self) -> float:
-        """When the process is to be gone, by the clock that all processes share; infinite while it may stay."""
+        """Time by which the process must have ended, by `time.monotonic`; infinite for none."""
+        # words are integers, so the time is in milliseconds
         return self._head[_DEADLINE] / 1000 or float("inf")
 
     @deadline.setter
@@ -73,33 +74,34 @@ class Words:
 
     @property
     def workers(self) -> dict[int, int]:
-        """The processes that end with this one, each with the signal that ends it."""
+        """The processes that end with this one, pid to signal."""
         return {line[_PID]: line[_SIGNAL] for line in self._lines if line[_PID]}
 
     def keep(self, pid: int, number: int) -> bool:
-        """Let a process be sent a signal when this one is gone; return whether there is room for it."""
+        """Add a process that gets a signal when this one has ended; return whether there was room."""
         free = next((line for line in self._lines if not line[_PID]), None)
         if free is not None:
-            free[_SIGNAL], free[_PID] = number, pid  # in this order, as the companion may look in between
+            # the pid last: the companion may read in between, and takes a line without pid for free
+            free[_SIGNAL], free[_PID] = number, pid
         return free is not None
 
     def forget(self, pid: int) -> None:
-        """Forget a process that has ended."""
+        """Remove a process that has ended."""
         for line in self._lines:
             if line[_PID] == pid:
                 line[_PID] = 0
 
 
 class Companion:
-    """What is done about the process that started this one.
+    """Watches the process that started this one, kills it when it hangs, and cleans up after its end.
 
     Args:
         pid: of the process.
-        words: file descriptor of what it says.
+        words: file descriptor of its `Words`.
         folder: of its run; None for none.
-        limit: seconds without a move after which it is taken to hang; 0 for never.
-        stacks: descriptor of the file into which the process writes its stacks at the signal `number`, or None.
-        number: of that signal.
+        limit: seconds without a move until the process is killed; 0 for never.
+        stacks: file descriptor for its stacks, or None.
+        number: of the signal that makes the process write its stacks.
     """
 
     def __init__(self, pid: int, words: int, folder: str | None, limit: int, stacks: int | None, number: int) -> None:
@@ -110,8 +112,8 @@ class Companion:
         self._stacks = stacks
         self._number = number
         self._stillness = Stillness(2 * _LOOK_SECONDS)
-        self._starts: dict[int, str] = {}  # of workers
-        self._stopped: float | None = None  # since when the process has been stopped by a signal
+        self._starts: dict[int, str] = {}  # pid of a worker to the time of its start
+        self._stopped: float | None = None  # when a signal stopped the process
         self._told_of_stop = False
         try:
             self._ends: int | None = os.pidfd_open(pid)
@@ -119,15 +121,16 @@ class Companion:
             self._ends = None
 
     def run(self) -> None:
-        """Watch until the process is gone; it ends this one where its run ends well."""
-        while not self._gone(_LOOK_SECONDS):
+        """Watch until the process has ended; one that ends well kills this one."""
+        while not self._wait_for_end(_LOOK_SECONDS):
             self._starts = {pid: self._starts.get(pid) or started(pid) for pid in self._words.workers}
             if self._look():
                 return
         self._after_its_end("")
 
-    def _gone(self, seconds: float) -> bool:
-        """Wait until the process is gone; return whether it is."""
+    def _wait_for_end(self, seconds: float) -> bool:
+        """Wait for the end of the process; return whether it has ended."""
+        # after its end this process has another parent, and the number may be that of a new process
         if self._ends is not None and os.getppid() == self._pid:
             return bool(select.select([self._ends], [], [], seconds)[0])
         deadline = time.monotonic() + seconds
@@ -136,19 +139,19 @@ class Companion:
         return os.getppid() != self._pid
 
     def _look(self) -> bool:
-        """Look at how the process does; return whether it was ended."""
+        """Check once whether the process moves and is within its time; return whether it was killed."""
         now, moves = time.monotonic(), self._words.moves
         silent = self._stillness.look(moves)
         if not moves or self._words.paused:
             silent = self._stillness.seconds = 0.0
         late = now > self._words.deadline
-        if not (late or silent > _LOOK_SECONDS * 4):
+        if not (late or silent > _LOOK_SECONDS * 4):  # all is well: do not read /proc
             self._stopped = None
             return False
         if stopped(self._pid):
             self._note_stop(now)
             return False
-        if self._stopped is not None:  # it goes on, and has had no time to move
+        if self._stopped is not None:  # continued just now: it had no time to move
             self._stopped, self._stillness.seconds = None, 0.0
             return False
         if late:
@@ -156,14 +159,14 @@ class Companion:
             return True
         if self._limit and silent > self._limit + _MARGIN_SECONDS:
             place = self._place()
-            if self._words.moves != moves:  # the signal that asks for the stacks may wake a call that slept
+            if self._words.moves != moves:  # the signal has interrupted a system call that waited
                 return False
             self._end(f"no thread of process {self._pid} moved for {silent:.0f} s, as if one held the GIL", place)
             return True
         return False
 
     def _note_stop(self, now: float) -> None:
-        """Leave alone a process that somebody stopped, and say so when it lasts."""
+        """Note that a signal has stopped the process, and report it when it lasts."""
         self._stopped = now if self._stopped is None else self._stopped
         if self._limit and now - self._stopped > self._limit and not self._told_of_stop:
             self._told_of_stop = True
@@ -172,7 +175,8 @@ class Companion:
             self._write_status({"reason": reason})
 
     def _place(self) -> str:
-        """Let the process write its stacks, which needs no lock of Python's, and return where its main thread is."""
+        """Let the process write its stacks, and return a text with the place of its main thread."""
+        # `faulthandler` writes them in the handler of the signal, which needs no GIL
         if self._stacks is None or not catches(self._pid, self._number):
             return ""
         try:
@@ -180,7 +184,7 @@ class Companion:
             deadline = time.monotonic() + _STACKS_SECONDS
             while not os.fstat(self._stacks).st_size and time.monotonic() < deadline:
                 time.sleep(0.02)
-            time.sleep(0.05)  # until the last line is there
+            time.sleep(0.05)  # the file grows line by line
             text = os.pread(self._stacks, 1 << 20, 0).decode(errors="replace")
         except OSError:
             return ""
@@ -195,25 +199,25 @@ class Companion:
         return f"; the main thread was in {place_of(text)}{where}"
 
     def _end(self, reason: str, place: str) -> None:
-        """Kill the process."""
+        """Kill the process, and report why."""
         try:
             os.kill(self._pid, signal.SIGKILL)
-        except ProcessLookupError:  # it ended by itself just now
+        except ProcessLookupError:  # it has ended by itself meanwhile
             self._after_its_end("")
             return
-        self._gone(_GONE_SECONDS)
+        self._wait_for_end(_GONE_SECONDS)
         say(f"{reason}{place}; it was killed")
         self._after_its_end(f"{reason}{place}; it was killed")
 
     def _after_its_end(self, reason: str) -> None:
-        """End what the process left, and write the truth about its run."""
+        """End the workers of the process, and correct the status of its run."""
         how = reason or f"in the middle of its run, process {self._pid} {how_it_ended(exit_of(self._pid))}"
         for pid, number in self._words.workers.items():
             start = started(pid)
-            if start and self._starts.get(pid, start) == start:  # else the number is that of another process by now
+            if start and self._starts.get(pid, start) == start:  # else another process has this number
                 try:
                     os.kill(pid, number)
-                except OSError:
+                except OSError:  # it has ended meanwhile
                     continue
         if self._folder is None:
             return
@@ -223,7 +227,7 @@ class Companion:
             say(how)
 
     def _write_status(self, change: dict[str, Any]) -> bool:
-        """Change the status of the run, where it is still the status that the process left; return whether it was."""
+        """Change entries in the status of the run, unless another process has written it; return whether it changed."""
         from rlcore.files.lock import Lock
         from rlcore.files.replacement import replace
 
@@ -231,7 +235,7 @@ class Companion:
             return False
         file = self._folder / "status.json"
         try:
-            if "state" in change:  # the process is gone; one that goes on with the run waits until this one is, too
+            if "state" in change:  # the process has ended; a resume waits for this lock until the status is right
                 self._lock = Lock(self._folder)
             status = json.loads(file.read_text())
             if status.get("pid") != self._pid or status.get("state") != "running":
@@ -243,7 +247,8 @@ class Companion:
 
 
 def has_checkpoint(folder: Path) -> bool:
-    """Return whether a checkpoint of a run was committed, by its name; the manifest takes long to import."""
+    """Return whether a run has a committed checkpoint."""
+    # by its name, as in `checkpoints/manifest.py`, whose import takes too long here
     try:
         names = os.listdir(folder / "checkpoints")
     except OSError:
@@ -252,14 +257,14 @@ def has_checkpoint(folder: Path) -> bool:
 
 
 def place_of(stacks: str) -> str:
-    """Return the innermost place of the thread in which the stacks were written."""
-    _, _, mine = stacks.partition("Current thread")
-    places = (line.strip() for line in (mine or stacks).splitlines() if line.startswith("  File "))
+    """Return the innermost frame of the thread that wrote the stacks."""
+    _, _, current = stacks.partition("Current thread")
+    places = (line.strip() for line in (current or stacks).splitlines() if line.startswith("  File "))
     return next(places, "an unknown place")
 
 
 def say(message: str) -> None:
-    """Print to the standard error of the process, if somebody listens."""
+    """Print to standard error, which may be closed."""
     try:
         os.write(2, f"error: {message}\n".encode())
     except OSError:
@@ -267,7 +272,8 @@ def say(message: str) -> None:
 
 
 def main(settings: dict[str, Any]) -> None:
-    """Begin with what the command line says."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):  # meant for the process
+    """Run the companion with the settings of its command line."""
+    # schedulers send these to all processes of a job; they are meant for the one that trains
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     Companion(**settings).run()

@@ -1,9 +1,8 @@
-"""The first calls of torch's mathematics on the CPU, made before two threads can make them at once.
+"""The first calls of the mathematical functions of torch, made before several threads compute.
 
-On x86, torch leaves square roots, exponentials and their like to Intel's MKL, which chooses its kernels at the first
-call of a process. Where two threads make that call together, one of them may read a choice that is half made, and its
-results are off: by the last bit of an exponential, in the fourth digit of a square root. Later calls are right, so that
-nothing shows.
+On x86, torch computes square roots, exponentials and the like by Intel's MKL, which chooses its kernels at the first
+call in a process. Where two threads make that call at once, one may read a choice that is half made, and its results
+are wrong: in the last bit of an exponential, in the fourth digit of a square root. Later calls are right.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-# one that is called settles the others too, as far as is known; each is named for a library where it does not
+# in MKL the first call of one settles all, as far as is known; in another library each may have a choice of its own
 _FUNCTIONS: Final[tuple[Callable[[Tensor], Tensor], ...]] = (
     torch.sqrt,
     torch.exp,
@@ -34,7 +33,7 @@ _FUNCTIONS: Final[tuple[Callable[[Tensor], Tensor], ...]] = (
 
 @lru_cache(maxsize=1)
 def make_first_calls() -> None:
-    """Call each of them once in a process, in the thread that asks; threads that compute are to be started after it."""
-    half = torch.full((1,), 0.5, device="cpu")  # whatever a script made the default device
+    """Call each function once in this process; to be called before the first thread that computes."""
+    half = torch.full((1,), 0.5, device="cpu")  # a script may have set another default device
     for function in _FUNCTIONS:
         function(half)

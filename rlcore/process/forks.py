@@ -1,7 +1,7 @@
-"""What becomes of a process that an env or a hook forks from the one that trains.
+"""Guards for processes that an env or a hook forks from the training process.
 
-Its copy of the training loop must never go on, since two processes would train in one folder; and it ends with the
-process that it came from.
+A fork that comes back into its copy of the training loop is ended, as two processes would train in one folder. Forks
+also end with the training process.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from typing import Final, cast
 
 from rlcore.types.heart import Heart
 
-# of linux/prctl.h, which Python has no name for
+# from linux/prctl.h; Python has no name for it
 _PR_SET_PDEATHSIG: Final = 1
 
 
 class _ForkedBeats:
-    """The beats of a heart in a process that was forked from the one that trains: the next one ends the process.
+    """Replaces the beats of a heart in a fork of the training process; the next beat ends the fork.
 
-    A process of `multiprocessing` has a function of its own to run and never comes back, so it may beat, as when it
-    makes envs.
+    A process of `multiprocessing` may beat, as when it makes envs: it runs a function and never comes back to the loop.
     """
 
     def __add__(self, beats: int) -> _ForkedBeats:
@@ -36,11 +35,11 @@ class _ForkedBeats:
                 f"error: process {os.getpid()}, which an env or a hook forked from the training process, came back "
                 "into the training loop; it ends here, and training goes on without it\n".encode(),
             )
-        os._exit(1)
+        os._exit(1)  # an exception could be caught, and handlers of `atexit` belong to the training process
 
 
 class _Forks:
-    """What is done in every process that is forked from this one."""
+    """Handles every fork of this process."""
 
     def __init__(self) -> None:
         self.hearts: set[Heart] = set()
@@ -50,19 +49,19 @@ class _Forks:
         self._registered = False
 
     def register(self) -> None:
-        """Be called at every fork from now on."""
+        """Install the handlers, once; they cannot be removed."""
         if not self._registered:
             self._registered = True
-            os.register_at_fork(before=self._before, after_in_child=self._in_child)
+            os.register_at_fork(before=self._note_thread, after_in_child=self._in_child)
 
-    def _before(self) -> None:
+    def _note_thread(self) -> None:
         self._from_main = threading.current_thread() is threading.main_thread()
 
     def _in_child(self) -> None:
         for heart in self.hearts:
             heart.beats = cast("int", _ForkedBeats())
         self.hearts = set()
-        # the system means the thread that forked, so this must be one that lasts
+        # the system kills the fork at the end of the thread that forked it, so that must be the main thread
         if self._from_main and self.end_with is not None and os.getppid() == self.end_with:
             end_with_parent()
         self.end_with = None
@@ -72,7 +71,7 @@ _FORKS: Final = _Forks()
 
 
 def guard(heart: Heart) -> None:
-    """End every process that is forked from now on when its copy of this heart beats."""
+    """End every later fork of this process at the next beat of its copy of a heart."""
     if sys.platform != "win32":  # which has no forks
         _FORKS.hearts.add(heart)
         _FORKS.starter = _starter()
@@ -80,25 +79,26 @@ def guard(heart: Heart) -> None:
 
 
 def release(heart: Heart) -> None:
-    """Let a heart beat in forked processes again."""
+    """Take back `guard` for a heart."""
     _FORKS.hearts.discard(heart)
 
 
 def _starter() -> int | None:
-    """Return the number of the process that started this one by `multiprocessing`, or None."""
+    """Return the pid of the process that started this one by `multiprocessing`, or None."""
+    # looked up and not imported: where it is not imported, it started no process
     multiprocessing = sys.modules.get("multiprocessing.process")
     parent = None if multiprocessing is None else multiprocessing.parent_process()
     return None if parent is None else parent.pid
 
 
 def end_forks_with_this() -> None:
-    """End every process that the main thread forks from now on, and that does not become another program, with this."""
+    """End every later fork of the main thread with this process, unless it starts another program."""
     if sys.platform == "linux":
         _FORKS.end_with = os.getpid()
         _FORKS.register()
 
 
 def end_with_parent() -> None:
-    """Let the system kill this process when the thread that started it ends, whatever this one does then."""
+    """Tell the system to kill this process at the end of the thread that started it."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""The end of the process of a command: what its plugins left running is waited for, for a while, named, and left.
+"""Ending the process of a command: threads and children of plugins get some time to end, then the process ends.
 
 The exit code stays that of the command.
 """
@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 if TYPE_CHECKING:
     from rlcore.process.companion import Companion
 
-# the interpreter itself takes some time to end, which nobody has to hear of, and which is never cut short
+# the interpreter itself takes up to this long to end: nothing is printed before, and no bound is shorter
 _SAY_AFTER: Final = 1.0
-# between two looks at the clock; the end of the interpreter ends the thread in between
+# short naps, as the interpreter ends this daemon thread between two of them
 _LOOK_SECONDS: Final = 0.1
-# what the companion gives this process beyond its own bound, as the interpreter takes seconds to end on a busy machine
+# how much longer than this process itself the companion waits: on a busy machine the interpreter takes seconds to end
 _MARGIN_SECONDS: Final = 60.0
 
 
@@ -31,14 +31,15 @@ def leave(code: int, seconds: float) -> NoReturn:
 
     Args:
         code: the exit code.
-        seconds: how long threads, children and handlers of `atexit` that plugins left may take; a second at least.
+        seconds: how long threads, children and `atexit` handlers of plugins may take; a second at least.
     """
     seconds = max(seconds, _SAY_AFTER)
     beside = _companion()
     if beside is not None:
         beside.end_within(seconds + _MARGIN_SECONDS)
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):  # the run is over, so either may end the waiting
+        # the run is over, so a signal ends the waiting and keeps the exit code
+        for number in (signal.SIGINT, signal.SIGTERM):
             with contextlib.suppress(OSError, ValueError):
                 signal.signal(number, lambda *_: _end(code))
     threading.Thread(target=_bound, args=(code, seconds), name="end of rlcore", daemon=True).start()
@@ -46,20 +47,21 @@ def leave(code: int, seconds: float) -> NoReturn:
 
 
 def dismiss() -> None:
-    """End the companion of this process, if it has one, as this process goes on."""
+    """End the companion of this process, if it has one; for a process that goes on after a command."""
     beside = _companion()
     if beside is not None:
         beside.close()
 
 
 def _companion() -> Companion | None:
-    """Return the companion of this process, without an import that most commands do not need."""
+    """Return the companion of this process, or None."""
+    # looked up and not imported: most commands start none
     module = sys.modules.get("rlcore.process.companion")
     return None if module is None else module.running()
 
 
 def _bound(code: int, seconds: float) -> None:
-    """Say what the process waits for, and end it when that takes too long."""
+    """Print what the process waits for, and end it when that takes too long."""
     began = time.monotonic()
     time.sleep(_SAY_AFTER)
     _say(f"the command is over and waits up to {seconds:g} s for {left()}")
@@ -72,14 +74,14 @@ def _bound(code: int, seconds: float) -> None:
 
 
 def left() -> str:
-    """Return what keeps this process from ending."""
+    """Return the names of threads and child processes that keep this process from ending."""
     main = threading.main_thread()
-    threads = [f"thread {thread.name!r}{_place(thread)}" for thread in _others() if thread is not main]
+    threads = [f"thread {thread.name!r}{_place(thread)}" for thread in _waited_threads() if thread is not main]
     children = [f"child process {child.pid} ({child.name})" for child in _children()]
     return ", ".join([*threads, *children]) or f"a handler of atexit{_place(main)}"
 
 
-def _others() -> Iterable[threading.Thread]:
+def _waited_threads() -> Iterable[threading.Thread]:
     return [thread for thread in threading.enumerate() if not thread.daemon]
 
 
@@ -90,6 +92,7 @@ def _children() -> Iterable[Any]:
 
 
 def _place(thread: threading.Thread) -> str:
+    # private, and the one way to the stack of another thread
     frame = sys._current_frames().get(thread.ident or 0)
     if frame is None:
         return ""
@@ -103,6 +106,7 @@ def _say(message: str) -> None:
 
 
 def _end(code: int) -> NoReturn:
+    # `os._exit` waits for no thread, and flushes nothing
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()

@@ -1,7 +1,6 @@
-"""What can be known of a process from outside: whether it is there, was stopped by a signal, or has ended, and how.
+"""The life of a process as seen from outside: its start, whether a signal has stopped it, and how it ended.
 
-It is read where the system keeps it, in `/proc`; elsewhere nothing is known. The companion imports this, so it is
-light.
+Read from `/proc`, so on another system than Linux nothing is known. The companion imports this, so it imports little.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import signal
 
 
 def signal_name(number: int) -> str:
-    """Return what a signal is called; those of real time have no name."""
+    """Return the name of a signal; signals of real time have none."""
     return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
 
 
@@ -32,25 +31,25 @@ def how_it_ended(code: int | None) -> str:
 def stat_of(pid: int | str) -> list[str]:
     """Return the fields of `/proc/PID/stat` from the state on; empty where there is none."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as stream:  # the name before may have anything
+        with open(f"/proc/{pid}/stat", "rb") as stream:  # the name before the state may hold spaces and parentheses
             return stream.read().decode(errors="replace").rpartition(")")[2].split()
     except OSError:
         return []
 
 
 def started(pid: int) -> str:
-    """Return when a process started, which tells it from a later one of the same number; empty when it has ended."""
+    """Return the start time of a process, which a later process of the same number has not; empty after its end."""
     fields = stat_of(pid)
     return fields[19] if fields and fields[0] not in "ZX" else ""
 
 
 def stopped(pid: int) -> bool:
-    """Return whether a process was stopped by a signal."""
+    """Return whether a signal or a debugger has stopped a process."""
     return stat_of(pid)[:1] in (["T"], ["t"])
 
 
 def catches(pid: int, number: int) -> bool:
-    """Return whether a process handles a signal, which would end it else; its interpreter may be gone already."""
+    """Return whether a process handles a signal; without a handler the signal would end it."""
     try:
         with open(f"/proc/{pid}/status") as stream:
             lines = [line for line in stream if line.startswith("SigCgt:")]

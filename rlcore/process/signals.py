@@ -1,7 +1,7 @@
-"""Signals that ask a run to stop at its next safe point; a second Ctrl-C, or SIGQUIT, stops it at once.
+"""Signals that stop a run: at its next safe point, or at once after a second Ctrl-C or a SIGQUIT.
 
-When the safe point does not come within the grace time, the iteration is given up where it is. A thread counts that
-time, as handlers of signals wait for the main thread, which may be inside a library.
+When no safe point comes within the grace time, the iteration is interrupted. A thread counts that time: handlers of
+signals run in the main thread, which may be inside a library.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from rlcore.process.board import Stillness
 
 
 def _present(*names: str) -> tuple[signal.Signals, ...]:
-    """Return those of the signals that this system has."""
+    """Return the signals of these names that this system has."""
     return tuple(signal.Signals[name] for name in names if name in signal.Signals.__members__)
 
 
 SIGNALS: Final = _present("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGALRM")
 AT_ONCE: Final = _present("SIGQUIT")
-# what a terminal or a scheduler sends to all processes of a run, and the training process alone answers
+# sent by a terminal or a scheduler to all processes of a run; the training process alone answers them
 STOPPING: Final = tuple(number for number in (*SIGNALS, *AT_ONCE) if number != signal.SIGALRM)
-# what the caller ignores is its own choice (`nohup`), and so is an alarm that it handles; but not for these two
+# handled in any case; of the others, what the caller ignores (`nohup`) or handles is left as it is
 ALWAYS: Final = (signal.SIGINT, signal.SIGTERM)
-# seconds: until the main thread is woken; for it to react; then for it to shut down; without a move of a save; between
+# seconds: until the main thread is woken; for its reaction; for its shutdown; that a save may stand still; between two
 # looks at a save
 _WAKE: Final = 0.2
 _REACTION: Final = 5.0
@@ -44,7 +44,7 @@ _LOOK: Final = 0.2
 
 
 class StopAtOnce(KeyboardInterrupt, Interruption):
-    """The second Ctrl-C, or SIGQUIT: the process ends, and nothing more is saved.
+    """Ends the process without a save, after a second Ctrl-C or a SIGQUIT.
 
     Args:
         number: of the signal.
@@ -56,7 +56,7 @@ class StopAtOnce(KeyboardInterrupt, Interruption):
 
 
 class GraceExpired(Interruption):
-    """The grace time after a signal is over; no error of the run, so nothing may catch it as one."""
+    """Interrupts the iteration after the grace time; an `Interruption`, so that no `except Exception` catches it."""
 
 
 @contextmanager
@@ -66,17 +66,17 @@ def stop_on_signal(
     saving: Callable[[], tuple[Hashable, int] | None] = lambda: None,
     give_up: Callable[[int], None] = lambda number: None,
 ) -> Iterator[list[int]]:
-    """Call `request_stop` on each of `SIGNALS`; yields the numbers of those received.
+    """Call `request_stop` on each of `SIGNALS` inside a block; yields the list of received numbers.
 
-    Only the main thread can handle signals; elsewhere this does nothing. Previous handlers are put back. A process
-    that is forked inside has the previous handlers at once.
+    In another thread than the main one this does nothing, as it cannot handle signals. The previous handlers are put
+    back at the end, and at once in a process that is forked inside.
 
     Args:
-        request_stop: called with the signal's name, in the main thread.
+        request_stop: called in the main thread with the name of the signal.
         grace: seconds from the first signal until `GraceExpired` is raised.
-        saving: returns what changes while a save moves, and how many times as long as usual it may stand still; None
-            while none goes on. One that moves may finish.
-        give_up: called with the number of the first signal, from another thread, when the main thread does not react;
+        saving: returns a mark that changes while a save moves, and a factor for the time that it may stand still; None
+            without a save. A save that moves may finish.
+        give_up: called with the number of the first signal, in another thread, when the main thread does not react;
             ends the process.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -92,12 +92,12 @@ def stop_on_signal(
 
 @contextmanager
 def collected_stops() -> Iterator[list[int]]:
-    """Collect the signals that ask to stop, for a command that passes them on to its runs; in the main thread alone.
+    """Collect stop signals for a command that passes them on to its runs; in the main thread alone.
 
-    Those that the caller ignores, as under `nohup`, stay ignored.
+    Signals that the caller ignores, as under `nohup`, stay ignored.
 
     Yields:
-        The numbers of the signals that came, a list that grows.
+        The numbers of received signals, a list that grows.
     """
     received: list[int] = []
     handlers: dict[int, Any] = {}
@@ -115,10 +115,10 @@ def collected_stops() -> Iterator[list[int]]:
 
 
 class _Stopping:
-    """The handlers of a block, and the thread that counts the grace time.
+    """Installs the handlers of a block, and counts the grace time in a thread.
 
-    The thread hears of a signal through a pipe, into which the interpreter writes its number when it comes; handlers
-    are called when the main thread is back from whatever it does.
+    The thread reads signals from a pipe, to which the interpreter writes each number at once. A handler runs only when
+    the main thread is back from a library.
     """
 
     def __init__(
@@ -135,10 +135,10 @@ class _Stopping:
         self._give_up = give_up
         self._main = threading.get_ident()
         self._previous: dict[int, Any] = {}
-        self._heard: list[int] = []  # by the thread; as `received`, but perhaps earlier
-        self._sent: set[int] = set()  # by the thread, to the main thread
+        self._arrived: list[int] = []  # read by the thread; as `received`, but perhaps earlier
+        self._sent: set[int] = set()  # by the thread to the main thread
         self._expired = self._raised = self._woken = self.over = False
-        self.forking = threading.local()  # its `mask` is that of a thread which forks just now
+        self.forking = threading.local()  # `mask`: the signal mask of a thread while it forks
         self._sending = threading.Lock()
         self._reading, self._writing = os.pipe()
         self._thread = threading.Thread(target=self._count, name="rlcore signals", daemon=True)
@@ -161,11 +161,11 @@ class _Stopping:
         self._thread.start()
 
     def end(self) -> None:
-        """Put the handlers back, and end the thread."""
+        """Put the previous handlers back, and end the thread."""
         with self._sending:
             self.over = True
         for number in signal.sigpending() & self._sent:
-            signal.sigwait([number])  # what the thread sent is not to reach the handler from before
+            signal.sigwait([number])  # taken here, so that a signal of the thread reaches no previous handler
         self.put_back()
         with suppress(BlockingIOError):  # a full pipe wakes the thread too
             os.write(self._writing, b"\0")
@@ -173,7 +173,7 @@ class _Stopping:
         self.close()
 
     def put_back(self) -> None:
-        """Install the handlers from before."""
+        """Install the previous handlers."""
         self.over = True
         signal.set_wakeup_fd(self._previous_pipe)
         for number, handler in self._previous.items():
@@ -187,49 +187,50 @@ class _Stopping:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.over or (self._woken and self._raised):
             return
-        if self._expired and not self._raised:  # the thread sent it; a first signal may have waited until now
+        if self._expired and not self._raised:  # sent by `_interrupt`, and not by a user
             self._raised = True
-            raise GraceExpired(f"no safe point within {self._grace:g} s of {self._first().name}")
+            raise GraceExpired(f"no safe point within {self._grace:g} s of {self._first_signal().name}")
         self.received.append(number)
-        if _at_once(self.received) or _at_once(self._heard):  # two that came while it was busy are one call here
+        # two Ctrl-C during a long call of a library call this handler once, and both are in the pipe
+        if _at_once(self.received) or _at_once(self._arrived):
             self._raised = True
             raise StopAtOnce(number)
         self._request_stop(signal.Signals(number).name)
 
-    def _first(self) -> signal.Signals:
-        return signal.Signals((self.received or self._heard)[0])
+    def _first_signal(self) -> signal.Signals:
+        return signal.Signals((self.received or self._arrived)[0])
 
     def _count(self) -> None:
-        """Give up the iteration when the grace time is over, and the process when that does not help."""
+        """Interrupt the iteration after the grace time, and end the process when that does not help."""
         self._hear(None)
         if self._passes(self._grace) and self._saves_stand_still():
             self._interrupt()
-        elif _at_once(self._heard):
+        elif _at_once(self._arrived):
             self._wake()
         self._passes(_REACTION, at_once=False)
-        if self._raised:  # what is left of the main thread's work is to save and to shut down
+        if self._raised:  # the main thread has reacted: let it save and shut down
             self._saves_stand_still()
             self._passes(_SHUTDOWN, at_once=False)
         if not self.over:
-            self._give_up(self._first())
+            self._give_up(self._first_signal())
 
     def _hear(self, seconds: float | None) -> None:
-        """Take in the signals that come, until one is ours, the time is over, or the block ends."""
-        heard = len(self._heard)
-        while not self.over and len(self._heard) == heard:
+        """Read signals from the pipe until one is handled here, the time is over, or the block ends."""
+        count = len(self._arrived)
+        while not self.over and len(self._arrived) == count:
             if not select.select([self._reading], [], [], seconds)[0]:
                 return
-            came = os.read(self._reading, 4096)
-            # one whose handler was replaced inside is no longer a matter of this block
-            self._heard += [n for n in came if n in self._previous and signal.getsignal(n) == self._handle]
+            numbers = os.read(self._reading, 4096)
+            # a library inside the block may have replaced the handler, and then handles the signal itself
+            self._arrived += [n for n in numbers if n in self._previous and signal.getsignal(n) == self._handle]
 
     def _passes(self, seconds: float, at_once: bool = True) -> bool:
         """Wait; return False as soon as the block ends or, with `at_once`, the run is to stop at once."""
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            if self.over or (at_once and _at_once(self._heard)):
+        while (remaining := end - time.monotonic()) > 0:
+            if self.over or (at_once and _at_once(self._arrived)):
                 return False
-            self._hear(left)
+            self._hear(remaining)
         return not self.over
 
     def _saves_stand_still(self) -> bool:
@@ -241,21 +242,21 @@ class _Stopping:
         return True
 
     def _interrupt(self) -> None:
-        """Raise `GraceExpired` in the main thread, wherever it is."""
+        """Send the signal again, for which `_handle` raises `GraceExpired` in the main thread."""
         with self._sending:
-            if not self.over and signal.getsignal(self._first()) == self._handle:
+            if not self.over and signal.getsignal(self._first_signal()) == self._handle:
                 self._expired = True
-                self._send(self._first())
+                self._send(self._first_signal())
 
     def _wake(self) -> None:
         """Send the signal once more when the main thread does not react.
 
-        One that comes right before a system call of the main thread, or to another thread, does not end that call:
-        the handler would wait until the call returns.
+        A signal right before a system call, or to another thread, does not interrupt the call, and the handler waits
+        until the call returns.
         """
         self._passes(_WAKE, at_once=False)
         with self._sending:
-            number = signal.Signals(self._heard[-1])
+            number = signal.Signals(self._arrived[-1])
             if not self.over and not self._raised and signal.getsignal(number) == self._handle:
                 self._woken = True
                 self._send(number)
@@ -271,14 +272,14 @@ def _at_once(numbers: Sequence[int]) -> bool:
 
 
 def _before_fork(stopping: weakref.ref[_Stopping]) -> None:
-    """Hold signals back until it is settled whose they are: a new process would tell its parent of its own."""
+    """Block signals during a fork: the new process would write its own to the pipe of its parent."""
     block = stopping()
     if block is not None and not block.over:
         block.forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, (*SIGNALS, *AT_ONCE))
 
 
 def _after_fork(stopping: weakref.ref[_Stopping], child: bool = False) -> None:
-    """Let a process that was forked inside a block handle its own signals."""
+    """Unblock signals after a fork; a new process first gets the previous handlers."""
     block = stopping()
     mask = None if block is None else vars(block.forking).pop("mask", None)
     if block is None or mask is None:

@@ -1,6 +1,6 @@
-"""Standard output and standard error that end no command: what cannot be written is dropped.
+"""Standard output and standard error that raise no error; text that cannot be written is dropped.
 
-A closed pipe, a full disk, a terminal that is gone and a character that the terminal lacks are no errors of a run.
+A closed pipe, a full disk, a closed terminal or a character that it lacks must end no run.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any, TextIO, cast
 
 
 class Lenient:
-    """A text stream whose `write` and `flush` never raise; all else is the stream's own.
+    """Wraps a text stream so that `write` and `flush` never raise.
 
     Args:
-        stream: where text goes; None, as Python has it for a closed descriptor, drops everything.
+        stream: takes the text; None drops everything, as `sys.stdout` is None for a closed descriptor.
 
     Attributes:
-        lost: the first error of writing, or None.
+        lost: the first error, or None.
     """
 
     def __init__(self, stream: TextIO | None) -> None:
@@ -29,7 +29,7 @@ class Lenient:
         self.lost: Exception | None = None
 
     def write(self, text: str) -> int:
-        """Write what can be written; a character that the encoding lacks as its number."""
+        """Write text; a character that the encoding lacks is written as its number."""
         try:
             self.stream.write(text)
         except UnicodeEncodeError as error:
@@ -39,22 +39,23 @@ class Lenient:
         return len(text)
 
     def flush(self) -> None:
-        """Write what waits, if that is possible."""
+        """Flush the stream, if that is possible."""
         try:
             self.stream.flush()
         except (OSError, ValueError) as error:
             self.lost = self.lost or error
 
     def end(self) -> None:
-        """Flush, and drop what is left, on which the interpreter would fail at its end."""
+        """Flush, and drop the rest, as the interpreter flushes again at its end and would report an error."""
         self.flush()
         if self.lost is not None:
-            with suppress(OSError, ValueError):  # a stream without a descriptor has nothing that could wait
+            with suppress(OSError, ValueError):  # a stream without a descriptor is not flushed at the end
                 descriptor = self.stream.fileno()
                 nowhere = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(nowhere, descriptor)
                 os.close(nowhere)
 
+    # equal to its stream: a library may compare `sys.stdout` with what it was
     def __eq__(self, other: object) -> bool:
         return self.stream == (other.stream if isinstance(other, Lenient) else other)
 
@@ -62,17 +63,17 @@ class Lenient:
         return hash(self.stream)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)  # whatever the stream has
+        return getattr(self.stream, name)
 
 
 def lenient(stream: TextIO | None) -> TextIO:
-    """Return a stream that drops what it cannot write."""
+    """Return a `Lenient` stream around this one."""
     return stream if isinstance(stream, Lenient) else cast("TextIO", Lenient(stream))
 
 
 @contextmanager
 def lenient_output() -> Iterator[Lenient]:
-    """Make both streams lenient inside; yields the standard output."""
+    """Make both streams lenient inside a block; yields the standard output."""
     streams = sys.stdout, sys.stderr
     output, errors = Lenient(sys.stdout), Lenient(sys.stderr)
     sys.stdout, sys.stderr = cast("TextIO", output), cast("TextIO", errors)
@@ -85,11 +86,11 @@ def lenient_output() -> Iterator[Lenient]:
 
 
 def show_log(quiet: bool = False, force: bool = False) -> None:
-    """Write what is logged on stderr: errors alone where nothing else is to be shown.
+    """Print log records to stderr.
 
     Args:
-        quiet: whether warnings and progress are left out, warnings of Python among them.
-        force: whether to take the place of what writes it so far.
+        quiet: print errors alone, and no warnings of Python.
+        force: replace handlers that are there.
     """
     logging.basicConfig(format="%(message)s", stream=sys.stderr, force=force)
     logging.getLogger().setLevel(logging.ERROR if quiet else logging.INFO)
@@ -98,5 +99,5 @@ def show_log(quiet: bool = False, force: bool = False) -> None:
 
 
 def printable(text: object) -> str:
-    """Return `str(text)` with everything that a terminal would obey written out, as `repr` does."""
+    """Return `str(text)` with control characters written as by `repr`, as a terminal would obey them."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in str(text))

@@ -1,4 +1,4 @@
-"""What this process can know of itself: since when it runs, and on how many cores it may."""
+"""The age of this process and the cores that it may use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _IMPORTED: Final = time.monotonic()
 
 
 def age() -> float:
-    """Return the seconds since this process began; where the system does not say it, since this was imported."""
+    """Return the seconds since the start of this process, or of this import where the system has no `/proc`."""
     since_import = time.monotonic() - _IMPORTED
     try:
         began = int(stat_of("self")[19]) / os.sysconf("SC_CLK_TCK")
@@ -23,7 +23,7 @@ def age() -> float:
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may use, which may be fewer than the machine has."""
+    """Return how many cores this process may use; a job may get fewer than the machine has."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system

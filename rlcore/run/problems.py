@@ -41,7 +41,7 @@ class BuildProblems:
                 if not self._missing:
                     self._errors.append(error)
             except Exception as error:
-                if not (self._missing and isinstance(error, KeyError | AttributeError) and not _ours(error)):
+                if not (self._missing and isinstance(error, KeyError | AttributeError) and not _is_ours(error)):
                     self._errors.append(error)
                 keys = error.remedy.get(kind) if isinstance(error, ConfigError) else None
                 if isinstance(keys, dict):  # what depends on the part is tried with the one that it could be
@@ -61,26 +61,26 @@ class BuildProblems:
             ConfigProblems: several parts cannot be built.
             NotBuiltError: nothing was found, but something was missing from the start.
         """
-        told = {_told(error): error for error in self._errors}
-        if len(told) == 1:
-            raise next(iter(told.values()))
-        if told:
-            problems = ConfigProblems(self._path, told)
-            remedies = (error.remedy for error in told.values() if isinstance(error, ConfigError) and error.remedy)
+        messages = {_message(error): error for error in self._errors}
+        if len(messages) == 1:
+            raise next(iter(messages.values()))
+        if messages:
+            problems = ConfigProblems(self._path, messages)
+            remedies = (error.remedy for error in messages.values() if isinstance(error, ConfigError) and error.remedy)
             problems.remedy = next(remedies, {})
             raise problems from self._errors[0]
         if self._missing:
             raise NotBuiltError(f"{self._path}: {', '.join(sorted(self._missing))} cannot be built")
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """Return the message of an error, with its kind and whose it is where it is not one of ours."""
-    if _ours(error):
+    if _is_ours(error):
         return str(error)
     return "; ".join([describe(error), *notes_of(error)])
 
 
-def _ours(error: Exception) -> bool:
+def _is_ours(error: Exception) -> bool:
     return isinstance(error, RlcoreError)
 
 
@@ -88,4 +88,4 @@ def problems_of(error: Exception) -> list[str]:
     """Return the problems that an error of building tells."""
     if isinstance(error, NotBuiltError):
         return []
-    return list(error.problems) if isinstance(error, ConfigProblems) else [_told(error)]
+    return list(error.problems) if isinstance(error, ConfigProblems) else [_message(error)]

@@ -1,4 +1,4 @@
-"""The folder of a run: its files, its status, and whose it is."""
+"""The folder of a run: its config, its id and its status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a run: making it, and the config in it."""
+"""The folder of a run: making it, and writing and reading its config."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ MOST_BYTES: Final = 1 << 20
 
 
 def make(folder: Path) -> None:
-    """Make the folder of a new run and see that it can be written to.
+    """Make the folder of a new run, and write a file into it as a test.
 
     Raises:
-        ConfigError: it exists already, or cannot be made or written to.
+        ConfigError: the folder exists, or cannot be made or written to.
     """
     try:
         if folder.exists():
@@ -44,26 +44,28 @@ def make(folder: Path) -> None:
 
 
 def write_config(folder: Path, resolved: dict[str, Any], name: str = CONFIG_FILE) -> None:
-    """Write the resolved config, replaced as a whole, so that it outlives a crash as the checkpoints do."""
+    """Write the resolved config of a run, durable as its checkpoints are."""
     replace(folder / name, tomli_w.dumps(resolved), durable=True)
     note_written(resolved, folder)
+    # the run folder and the folder of runs may be new, and their names outlive a power cut only once they are synced
     for place in (folder, folder.parent, folder.parent.parent):
         sync_folder(place)
 
 
 def read_config(folder: Path, name: str = CONFIG_FILE) -> dict[str, Any]:
-    """Return the resolved config of a run, or an empty dict when there is none that can be read."""
+    """Return the resolved config of a run; empty where it is absent or cannot be read."""
     try:
+        # editors on Windows put a byte order mark in front
         return tomllib.loads(read_plain(folder / name, MOST_BYTES).decode("utf-8-sig"))
     except (OSError, ValueError, RecursionError, StorageError):
         return {}
 
 
 class Presence:
-    """Notices that a run folder is removed or replaced while its run goes on, which writes into files without a name.
+    """Detects that a run folder was removed or replaced during its run, which would go on in deleted files.
 
     Args:
-        folder: of the run; it is there.
+        folder: of the run; it exists.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -71,10 +73,10 @@ class Presence:
         self._identity_at_first = self._identity()
 
     def check(self) -> None:
-        """See that the folder is the one that was there at first.
+        """Compare the folder with the one at the begin of the run.
 
         Raises:
-            StorageError: it is not; nothing that is written now can be resumed.
+            StorageError: it is another one, so that no checkpoint in it could be resumed with the earlier ones.
         """
         if self._identity() != self._identity_at_first:
             raise StorageError(
@@ -84,7 +86,7 @@ class Presence:
 
     def _identity(self) -> tuple[int, int] | None:
         try:
-            status = self._folder.stat()
+            status = self._folder.stat()  # a new folder under the same name has another inode
         except (FileNotFoundError, NotADirectoryError):
             return None
         return status.st_dev, status.st_ino

@@ -1,6 +1,6 @@
-"""The config of a resume, beside that of the run until a checkpoint is of it.
+"""The config of a resume, which waits beside the config of the run until its first checkpoint.
 
-A crash in between leaves both, and the latest checkpoint says which of them counts.
+A crash in between leaves both files; the config in the latest checkpoint decides between them.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from rlcore.files.durable import sync_folder
 from rlcore.run_folder.folder import CONFIG_FILE, read_config, write_config
 from rlcore.run_folder.origin import latest_checkpoint
 
-# the config of a resume that has not saved anything yet
+# the config of a resume until its first checkpoint
 NEXT_CONFIG: Final = f"{CONFIG_FILE}.next"
 
 
 def announce(folder: Path, resolved: dict[str, Any]) -> None:
-    """Write the config that the first checkpoint of a resume will be of, beside that of the run."""
+    """Write the config of a resume beside the config of the run."""
     write_config(folder, resolved, NEXT_CONFIG)
 
 
 def settle(folder: Path, resolved: dict[str, Any]) -> None:
-    """Make a config that of the run, once a checkpoint is of it."""
+    """Write the config of a resume over that of the run, at the first checkpoint of the resume."""
     write_config(folder, resolved)
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # one that stays is the same config, so it does no harm
         (folder / NEXT_CONFIG).unlink()
 
 
 def settle_after_crash(folder: Path) -> None:
-    """Put the announced config in its place where a crash came between its first checkpoint and that."""
+    """Put the announced config in its place, where a crash came between its first checkpoint and `settle`."""
     announced = recorded(read_config(folder, NEXT_CONFIG))
     if not announced:
         return
-    with contextlib.suppress(OSError, StorageError):  # the folder cannot be listed, or is not to be written to
+    with contextlib.suppress(OSError, StorageError):  # where the folder cannot be listed or written, both files stay
         entry = latest_checkpoint(folder)
         if entry is not None and entry.manifest["config"] == announced:
             os.replace(folder / NEXT_CONFIG, folder / CONFIG_FILE)

@@ -1,6 +1,6 @@
-"""Which run the checkpoints of a folder are of, and which config wrote them.
+"""The origin of a checkpoint: the id and the config of its run, read from its manifest.
 
-A manifest says both. So a config that was damaged or edited is found out, and a checkpoint of another run.
+A resume compares them with the run folder, so that it notices an edited config and a checkpoint of another run.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from rlcore.run_folder.run_id import ID_FILE, read_id
 
 @dataclass(frozen=True)
 class Origin:
-    """What a checkpoint says of the run that saved it.
+    """The run that saved a checkpoint.
 
     Attributes:
-        config: resolved, without versions; empty when nothing is known of it.
-        run_id: empty when nothing is known of it.
-        observers: the components that watched.
+        config: resolved, without versions; empty when it was not recorded.
+        run_id: empty when it was not recorded.
+        observers: the components that watched the run and did not change it.
     """
 
     config: Mapping[str, Any]
@@ -33,7 +33,7 @@ class Origin:
 
     @classmethod
     def of(cls, folder: Path, entry: CheckpointEntry | None) -> Origin:
-        """Return the origin of a checkpoint, or of a folder without any; an old one has the config of the folder."""
+        """Return the origin of a checkpoint, with the config of the folder where the checkpoint has none."""
         if entry is None:
             return cls(recorded(read_config(folder)))
         manifest = entry.manifest
@@ -41,7 +41,7 @@ class Origin:
         return cls(config, manifest["run_id"], tuple(manifest["observers"]))
 
     def foreign(self, run_id: str) -> str:
-        """Return a sentence when a folder with this id is that of another run, else an empty text."""
+        """Return a sentence where the checkpoint is of another run than this id, else an empty text."""
         if not self.run_id or not run_id or self.run_id == run_id:
             return ""
         return (
@@ -51,10 +51,10 @@ class Origin:
 
 
 def origin_in(folder: Path, entry: CheckpointEntry) -> Origin:
-    """Return the origin of a checkpoint that is read from a run folder.
+    """Return the origin of a checkpoint in a run folder.
 
     Raises:
-        ConfigError: it is of another run than the folder.
+        ConfigError: the checkpoint is of another run.
     """
     origin = Origin.of(folder, entry)
     if foreign := origin.foreign(read_id(folder)):
@@ -63,12 +63,11 @@ def origin_in(folder: Path, entry: CheckpointEntry) -> Origin:
 
 
 def latest_checkpoint(folder: Path) -> CheckpointEntry | None:
-    """Return the checkpoint of a run folder that was saved last, of those whose manifest can be read, if there is one.
-
-    One of a later frame may stand there, which was damaged and could not be loaded.
+    """Return the readable checkpoint of a run folder that was saved last, or None.
 
     Raises:
         StorageError: the checkpoints cannot be listed.
     """
+    # by time and not by frame: a damaged checkpoint of a later frame may be older, when a resume began before it
     entries = scan(folder / CHECKPOINTS).entries
     return max(entries, key=lambda entry: (entry.manifest["time"], entry.frames), default=None)

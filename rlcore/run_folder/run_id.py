@@ -1,4 +1,4 @@
-"""The id of a run, which is made once and stands in its folder and in its checkpoints."""
+"""The id of a run, made once and written into its folder and its checkpoints."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def new_id() -> str:
 
 
 def write_id(folder: Path, run_id: str) -> None:
-    """Write the id of a run into its folder, so that it outlives a crash."""
+    """Write the id of a run into its folder, and sync it to disk."""
     replace(folder / ID_FILE, run_id + "\n", durable=True)
     sync_folder(folder)
 
 
 def read_id(folder: Path) -> str:
-    """Return the id of a run; where its file is gone, that of the oldest checkpoint which has one, else nothing."""
+    """Return the id of a run from its file; else from its oldest checkpoint with an id, else an empty text."""
     try:
         with plain_file(folder / ID_FILE) as stream:
             written = stream.read(64).decode("ascii", "replace").strip()

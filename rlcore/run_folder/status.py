@@ -1,4 +1,4 @@
-"""Where a run stands: `status.json`, replaced as a whole each time, and what it says of a process that is gone."""
+"""The status of a run: writing and reading `status.json`, and correcting it where the process is dead."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from rlcore.run_folder.folder import CHECKPOINTS, MOST_BYTES
 _NO_WORD: Final = "its process ended without a word: it was killed, or something in it called os._exit"
 
 STATUS_FILE: Final = "status.json"
-# of the status: what people and commands count on
+# types of the entries that commands and users read; an entry of another type is left out
 _ENTRIES: Final = {"state": str, "reason": str, "frames": int, "updates": int, "losses": dict, "time": str}
 RunState = Literal["running", "done", "stopped-resumable", "failed-resumable", "failed"]
 
 
 class Status:
-    """Writes `status.json`, replaced as a whole each time.
+    """Writes `status.json`, so that a reader finds the old status or the new and never a part.
 
     Args:
         folder: of the run.
@@ -44,16 +44,16 @@ class Status:
         losses: Mapping[str, int] | None = None,
         clock: str = "frames",
     ) -> None:
-        """Say where the run stands.
+        """Write the status.
 
         Args:
             state: of the run.
-            now: how far it is, on its clock.
-            reason: why it is so.
-            checkpoint: folder of the latest.
+            now: frames or updates so far.
+            reason: why the run is in this state.
+            checkpoint: folder of the latest checkpoint.
             exact: whether a resume gives the bits of an uninterrupted run.
-            losses: what was lost so far, by cause.
-            clock: which its length is counted in; the entry with `now` is called so.
+            losses: number of losses so far, by cause.
+            clock: `frames` or `updates`; the name of the entry with `now`.
 
         Raises:
             StorageError: the file cannot be written.
@@ -75,10 +75,10 @@ class Status:
             self._write_over(text, error)
 
     def _write_over(self, text: str, reason: OSError) -> None:
-        """Write into the place of the old status; a disk that is full has that much room for it.
+        """Write into the file of the old status, which has its room on a full disk already.
 
         Raises:
-            StorageError: there is no old status, or too little room even so.
+            StorageError: there is no old status, or the room is too small.
         """
         try:
             with self._file.open("r+") as stream:
@@ -89,9 +89,9 @@ class Status:
 
 
 def read_status(folder: Path) -> dict[str, Any]:
-    """Return the entries of `status.json` that have the type they are written with; none where it cannot be read.
+    """Return the entries of `status.json` with the right type; empty where it cannot be read.
 
-    Where it says that the run is running and no process works in the folder any more, it says how the run ended.
+    A status `running` without a process in the folder is corrected, see `as_it_is`.
     """
     try:
         status = json.loads(read_plain(folder / STATUS_FILE, MOST_BYTES))
@@ -102,27 +102,27 @@ def read_status(folder: Path) -> dict[str, Any]:
     losses = status.get("losses")
     if isinstance(losses, dict):
         status["losses"] = {cause: count for cause, count in losses.items() if type(count) is int}
-    kept = {key: value for key, value in status.items() if isinstance(value, _ENTRIES.get(key, object))}
-    return as_it_is(folder, kept)
+    entries = {key: value for key, value in status.items() if isinstance(value, _ENTRIES.get(key, object))}
+    return as_it_is(folder, entries)
 
 
 def reached_by(status: Mapping[str, Any]) -> int:
-    """Return how far a run was by its status, on its clock: frames, or updates; 0 where it does not say."""
+    """Return the frames or updates of a run by its status; 0 where it has neither."""
     return int(status.get("frames", status.get("updates", 0)))
 
 
 def as_it_is(folder: Path, status: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the status of a run, with how it ended where its process could not say so.
+    """Return the status of a run; of a run that died while `running`, the status `failed` or `failed-resumable`.
 
     Args:
         folder: of the run.
-        status: what its file says.
+        status: content of its file.
     """
     if status.get("state") != "running" or in_use(folder) is not False:
         return dict(status)
     try:
         has_checkpoint = bool(committed(folder / CHECKPOINTS))
-    except StorageError:  # nobody knows, so nothing is promised
+    except StorageError:  # a resume may fail as this does, so it is not promised
         has_checkpoint = False
     state = "failed-resumable" if has_checkpoint else "failed"
     return {**status, "state": state, "reason": _NO_WORD}

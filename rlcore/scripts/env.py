@@ -87,11 +87,11 @@ class ScriptEnv(Env):
         Raises:
             EnvError: there was no `reset`.
         """
-        return self._seen().step(action)
+        return self._started_view().step(action)
 
     def batch(self, batch: TensorDict) -> TensorDict:
         """Return a batch `[env, time]` of steps since the last `reset`, as the transforms change collected batches."""
-        return self._seen().batch(batch)
+        return self._started_view().batch(batch)
 
     def close(self) -> None:
         """Close the envs of its own; the training envs stay open."""
@@ -103,7 +103,7 @@ class ScriptEnv(Env):
         transforms = ", ".join(type(transform).__name__ for transform in self.transform)
         return f"ScriptEnv({self.spec.id!r}, num_envs={self.spec.num_envs}, transform=[{transforms}])"
 
-    def _seen(self) -> TransformedEnv:
+    def _started_view(self) -> TransformedEnv:
         if self._view is None:
             raise EnvError(f"env {self.spec.id!r}: call reset() before step()")
         return self._view

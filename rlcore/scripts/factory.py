@@ -89,15 +89,15 @@ class Factory:
 
     def model(self, use: str, **keys: Any) -> Any:
         """Build the model for the spaces of the env, as the transforms leave them."""
-        return self._one("model", use, keys)
+        return self._single_part("model", use, keys)
 
     def estimator(self, use: str, **keys: Any) -> Any:
         """Build the estimator of advantages; the trainer calls it."""
-        return self._one("estimator", use, keys)
+        return self._single_part("estimator", use, keys)
 
     def loss(self, use: str, **keys: Any) -> Any:
         """Build the loss over the model."""
-        return self._one("loss", use, keys)
+        return self._single_part("loss", use, keys)
 
     def optimizer(self, use: str, **keys: Any) -> torch.optim.Optimizer:
         """Build an optimizer over the model; the trainer registers it."""
@@ -109,18 +109,18 @@ class Factory:
 
     def collector(self, use: str = DEFAULT_USE["collector"], **keys: Any) -> Any:
         """Build the collector over env, transforms and model."""
-        return self._one("collector", use, keys)
+        return self._single_part("collector", use, keys)
 
     def buffer(self, use: str = DEFAULT_USE["buffer"], **keys: Any) -> Any:
         """Build the buffer that makes minibatches of batches.
 
         One that joins rewards takes the `gamma` of the loss that was built before, unless it is given.
         """
-        return self._one("buffer", use, keys)
+        return self._single_part("buffer", use, keys)
 
     def evaluator(self, use: str = "episodes", **keys: Any) -> Any:
         """Build the evaluator."""
-        return self._one("evaluator", use, keys)
+        return self._single_part("evaluator", use, keys)
 
     def hook(self, use: str, **keys: Any) -> Any:
         """Build a hook, for the argument `hooks` of the trainer."""
@@ -145,12 +145,12 @@ class Factory:
             "total_frames": self.context.run.total_frames,
             "frame_skip": parts["env_spec"].frame_skip if "env_spec" in parts else 1,
         }
-        given = {**defaults, **arguments}
-        if brought := [*hooks_of(given["loss_module"]), *hooks_of(given["replay_buffer"])]:
-            given["hooks"] = [*given.get("hooks", ()), *brought]
-        return Trainer(**given, assembly=self._assembly)
+        keywords = {**defaults, **arguments}
+        if brought := [*hooks_of(keywords["loss_module"]), *hooks_of(keywords["replay_buffer"])]:
+            keywords["hooks"] = [*keywords.get("hooks", ()), *brought]
+        return Trainer(**keywords, assembly=self._assembly)
 
-    def _one(self, kind: str, use: str, keys: dict[str, Any]) -> Any:
+    def _single_part(self, kind: str, use: str, keys: dict[str, Any]) -> Any:
         section = self._section(kind, use, keys)
         if kind == "loss":
             self._loss_keys = section.config

@@ -62,7 +62,7 @@ class LossOfPolicies(nn.Module):
         Raises:
             ConfigError: a policy has no part in the minibatch.
         """
-        found: dict[str, Tensor] = {}
+        merged: dict[str, Tensor] = {}
         for name, loss in self._losses.items():
             part = _part(minibatch, name)
             if not rows_of(part):
@@ -72,8 +72,8 @@ class LossOfPolicies(nn.Module):
                 raise ArgumentTypeError(
                     f"the loss of policy {name!r} returned {type(losses).__name__}; expected a TensorDict or a mapping"
                 )
-            found |= {f"{name}/{key}": value for key, value in losses.items()}
-        return found
+            merged |= {f"{name}/{key}": value for key, value in losses.items()}
+        return merged
 
 
 class OptimizerOfPolicy(OptimizerHook):
@@ -86,7 +86,7 @@ class OptimizerOfPolicy(OptimizerHook):
 
     def __init__(self, optimizer: torch.optim.Optimizer, policy: str) -> None:
         super().__init__(optimizer)
-        self._before = f"{policy}/"
+        self._prefix = f"{policy}/"
 
     def attach(self, trainer: ScriptTrainer) -> None:
         """Take note of the trainer.
@@ -105,11 +105,11 @@ class OptimizerOfPolicy(OptimizerHook):
 
     def __call__(self, losses: Any, clip_grad_norm: bool, clip_norm: float | None, index: int) -> dict[str, Tensor]:
         """Take a step where the policy has losses, and return those of all with the norm of its gradients."""
-        own = {key.removeprefix(self._before): loss for key, loss in losses.items() if key.startswith(self._before)}
-        if not own:
+        part = {key.removeprefix(self._prefix): loss for key, loss in losses.items() if key.startswith(self._prefix)}
+        if not part:
             return dict(losses.items())
-        stepped = super().__call__(own, clip_grad_norm, clip_norm, index)
-        return {**dict(losses.items()), f"{self._before}grad_norm": stepped[f"grad_norm_{index}"]}
+        stepped = super().__call__(part, clip_grad_norm, clip_norm, index)
+        return {**dict(losses.items()), f"{self._prefix}grad_norm": stepped[f"grad_norm_{index}"]}
 
 
 class _Updaters:

@@ -271,13 +271,13 @@ class Trainer(Loop):
     def _set_argument(self, name: str, value: Any) -> None:
         """Keep a value that the constructor would take, and let the parts follow; else change nothing."""
         arguments = vars(self)
-        before = arguments[name]
+        previous = arguments[name]
         arguments[name] = LossOfPolicies(value) if name == "loss_module" and isinstance(value, Mapping) else value
         try:
             check(**{argument: arguments[argument] for argument in self._arguments})
             self._follow(name)
         except BaseException:
-            arguments[name] = before
+            arguments[name] = previous
             raise
 
     def _follow(self, name: str) -> None:

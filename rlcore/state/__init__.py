@@ -1,4 +1,4 @@
-"""The state of a run in memory: taken, hashed, kept, given back, and what its bits depend on."""
+"""The state of a run in memory: snapshots, their hashes, restoring the parts, and the record of what bits depend on."""
 
 from __future__ import annotations
 

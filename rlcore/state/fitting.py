@@ -1,7 +1,6 @@
-"""Whether a state fits the component that is to take it: form and count of what both have.
+"""Checks that a state fits its component: shapes, dtypes and counts.
 
-A kernel that is given moments of another shape than its parameters reads memory that is not theirs. torch looks at the
-number of parameters alone.
+torch compares the number of parameters alone, and a fused kernel with moments of a wrong shape reads foreign memory.
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ from rlcore.errors import StorageError
 from rlcore.types.hook_parts import HookObject
 from rlcore.types.part import with_defaults
 
-# entries of a group that are no hyperparameters
+# entries of a parameter group that are no hyperparameters
 _NOT_SET: Final = ("params", "param_names")
 
 
 def check(component: Any, state: Any, closely: bool = False) -> None:
-    """Refuse a state that does not fit, before the component sees it.
+    """Refuse a state that does not fit, before `load_state_dict` of the component is called.
 
     Args:
         component: as it was built.
         state: from a checkpoint.
-        closely: also compare the arrays of components whose form follows from what they met, such as a hook's own.
-            Where nothing has changed since, such a state may have grown.
+        closely: compare the arrays of other components too, as after a change of the config. Without a change their
+            arrays may have grown with the data, such as those of a hook.
 
     Raises:
-        StorageError: says what differs.
+        StorageError: the message says what differs.
     """
     if isinstance(component, torch.optim.Optimizer):
         check_state(component, state)
@@ -43,16 +42,16 @@ def check(component: Any, state: Any, closely: bool = False) -> None:
 
 
 def check_array(name: str, saved: Any, shape: Sequence[int], what: str = "") -> None:
-    """Refuse an array of another shape than the one that it is to fill.
+    """Refuse an array of a wrong shape.
 
     Args:
         name: of the array.
         saved: from a checkpoint; None fits.
-        shape: that it is to have.
-        what: the keys of the config that decide the shape.
+        shape: the right one.
+        what: the keys of the config that decide the shape, for the message.
 
     Raises:
-        StorageError: names both shapes.
+        StorageError: the message names both shapes.
     """
     if saved is not None and tuple(saved.shape) != tuple(shape):
         follows = f" ({what})" if what else ""
@@ -66,7 +65,7 @@ def _refuse(lines: Iterator[str]) -> None:
 
 
 def _differing(here: Any, there: Any, path: str = "", empty_may_grow: bool = False) -> Iterator[str]:
-    """Yield a line for each tensor or array that has another form at the same place."""
+    """Yield a line for each tensor or array with another shape or dtype at the same path."""
     if isinstance(here, Mapping) and isinstance(there, Mapping):
         for key in here:
             if key in there:
@@ -75,6 +74,7 @@ def _differing(here: Any, there: Any, path: str = "", empty_may_grow: bool = Fal
         for number, pair in enumerate(zip(here, there, strict=True)):
             yield from _differing(*pair, f"{path}.{number}".lstrip("."), empty_may_grow)
     elif isinstance(here, Tensor | np.ndarray) and isinstance(there, Tensor | np.ndarray):
+        # a lazy parameter has no shape yet; an array of at most one element is a placeholder until the first data
         if (isinstance(here, Tensor) and is_lazy(here)) or (empty_may_grow and _size(here) <= 1):
             return
         if tuple(here.shape) != tuple(there.shape):
@@ -92,20 +92,20 @@ def _dtype(value: Any) -> str:
 
 
 def optimizer_of(part: Any) -> Any:
-    """Return the optimizer of a hook that owns one, or else the part itself."""
+    """Return the optimizer of a hook, or the part itself where it has none."""
     optimizer = with_defaults(part, HookObject).optimizer
     return part if optimizer is None else optimizer
 
 
 def check_state(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
-    """Refuse a state whose tensors do not fit the parameters.
+    """Refuse a state of an optimizer that does not fit its parameters.
 
     Args:
-        optimizer: that is to take the state.
-        state: what the `state_dict` of such an optimizer returned.
+        optimizer: as it was built.
+        state: the `state_dict` of such an optimizer.
 
     Raises:
-        StorageError: says what differs.
+        StorageError: the message says what differs.
     """
     reasons = misfits(optimizer, state)
     if reasons:
@@ -113,9 +113,9 @@ def check_state(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> N
 
 
 def misfits(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> list[str]:
-    """Return a line for each way in which a state does not fit the parameters of an optimizer."""
+    """Return a line for each difference between a state and the parameters of an optimizer."""
     if not isinstance(state, Mapping) or "state" not in state or "param_groups" not in state:
-        return []  # of an optimizer with a form of its own, which checks it
+        return []  # the optimizer has a format of its own, and checks it itself
     groups, saved = optimizer.param_groups, state["param_groups"]
     counts = [[len(group["params"]) for group in side] for side in (groups, saved)]
     if counts[0] != counts[1]:
@@ -125,13 +125,13 @@ def misfits(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> list[
 
 
 def first_few(reasons: list[str], between: str) -> str:
-    """Return three of the reasons in one line, and how many more there are."""
+    """Return the first three reasons in one line, and the number of the others."""
     more = [f"and {len(reasons) - 3} more"] if len(reasons) > 3 else []
     return between.join([*reasons[:3], *more])
 
 
 def with_hyperparameters(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a state with the moments that it has and the hyperparameters that the optimizer was built with."""
+    """Return a state of an optimizer with its hyperparameters replaced by those of the config."""
     if len(state["param_groups"]) != len(optimizer.param_groups):
         return dict(state)
     groups = [
@@ -147,7 +147,7 @@ def _counted(counts: list[int]) -> str:
 
 
 def _of_another_kind(optimizer: torch.optim.Optimizer, saved: list[Any]) -> list[str]:
-    """Compare the names of hyperparameters; other versions of torch only add some."""
+    """Return a line where both sides have hyperparameters of their own; another version of torch only adds some."""
     here = {name for group in optimizer.param_groups for name in group}
     there = {name for group in saved for name in group}
     missing, foreign = sorted(set(optimizer.defaults) - there), sorted(there - here - {"initial_lr", *_NOT_SET})
@@ -158,7 +158,7 @@ def _of_another_kind(optimizer: torch.optim.Optimizer, saved: list[Any]) -> list
 
 
 def _renamed(groups: list[Any], saved: list[Any]) -> list[str]:
-    """Compare the names of the parameters, where both sides know them: shapes alone do not tell them apart."""
+    """Return a line for each parameter of another name, where both sides have names: shapes may be alike."""
     reasons = []
     for here, there in zip(groups, saved, strict=True):
         pairs = zip(here.get("param_names", ()), there.get("param_names", ()), strict=False)
@@ -169,9 +169,9 @@ def _renamed(groups: list[Any], saved: list[Any]) -> list[str]:
 
 
 def _of_torch(optimizer: torch.optim.Optimizer) -> bool:
-    """Return whether its steps are those of an optimizer of torch; only of these the form of the state is known.
+    """Return whether an optimizer has a class of `torch.optim` among its bases.
 
-    Others keep projections, tables of quantiles or preconditioners, of whatever form.
+    The state of any other may hold projections, tables of quantiles or preconditioners of any shape.
     """
     kinds = type(optimizer).__mro__
     return any(kind.__module__.startswith("torch.optim") for kind in kinds[: kinds.index(torch.optim.Optimizer)])
@@ -194,10 +194,10 @@ def _misshapen(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> It
 
 
 def _wrong(name: str, value: Any, parameter: Tensor, fused: bool, total: int) -> str:
-    """Say what is wrong with one entry of a parameter's state, if anything.
+    """Return what is wrong with one entry in the state of a parameter; empty where it fits.
 
-    Moments have the form of their parameter. Without a fused kernel they may also be parts of it, as the rows and
-    columns of Adafactor, or flat over all parameters, as of LBFGS.
+    Moments have the shape and dtype of their parameter. Without a fused kernel they may also be smaller, as the rows
+    and columns of Adafactor, or flat over all parameters, as of LBFGS.
     """
     if not isinstance(value, Tensor):
         return ""
@@ -212,10 +212,10 @@ def _wrong(name: str, value: Any, parameter: Tensor, fused: bool, total: int) ->
     return f"{_form(parameter)} here, {_form(value)} in the checkpoint"
 
 
-def _fits_into(shape: torch.Size, whole: torch.Size) -> bool:
-    """Return whether a tensor could be spread over one of another shape."""
-    pairs = zip(reversed(shape), reversed(whole), strict=False)
-    return len(shape) <= len(whole) and all(size in (1, full) for size, full in pairs)
+def _fits_into(shape: torch.Size, target: torch.Size) -> bool:
+    """Return whether a tensor can be broadcast to another shape."""
+    pairs = zip(reversed(shape), reversed(target), strict=False)
+    return len(shape) <= len(target) and all(size in (1, full) for size, full in pairs)
 
 
 def _form(tensor: Tensor) -> str:

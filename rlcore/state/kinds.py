@@ -1,6 +1,6 @@
-"""Objects beyond plain data that a state may hold, each as plain data and back.
+"""The kinds of objects that a state may hold besides plain data, with their conversion to plain data and back.
 
-A checkpoint names a kind by its mark; only the kinds of this table are ever built from one.
+A checkpoint names a kind by its mark. Only the kinds in the table `KINDS` are built, so no checkpoint can run code.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from torch import Tensor
 from rlcore.types.foreign import Annotated, TensorDictLike
 from rlcore.types.optional import offers
 
-# the trees of a prioritised sampler; the module that has them is compiled
+# the trees of the prioritised sampler of TorchRL; their module is compiled, so it is named and not imported
 SEGMENT_TREES: Final = ("SumSegmentTreeFp32", "SumSegmentTreeFp64", "MinSegmentTreeFp32", "MinSegmentTreeFp64")
 _COMPILED: Final = "torchrl._torchrl"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of object in a state.
+    """Kind of object in a state.
 
     Attributes:
-        holds: whether an object is of this kind.
-        plain: from an object to plain data: numbers, strings, tensors, and lists and dicts of them and of other kinds.
-        build: from that data to the object.
+        holds: returns whether an object is of this kind.
+        plain: converts an object to plain data: numbers, strings, tensors, lists, dicts, and objects of other kinds.
+        build: converts the plain data back to an object.
     """
 
     holds: Callable[[Any], bool]
@@ -38,10 +38,10 @@ class Kind:
 
 
 def dtype_of(name: str) -> torch.dtype:
-    """Return the dtype that torch has under a name, such as `float32`.
+    """Return the dtype of torch by its name, such as `float32`.
 
     Raises:
-        ValueError: there is none.
+        ValueError: torch has no such dtype.
     """
     dtype = vars(torch).get(name)
     if not isinstance(dtype, torch.dtype):
@@ -50,14 +50,15 @@ def dtype_of(name: str) -> torch.dtype:
 
 
 def _annotated(parts: list[Any]) -> OrderedDict[Any, Any]:
-    """Return a state dict of torch or tensordict, whose versions and batch sizes are in an attribute."""
+    """Return a state dict of torch or tensordict, with its attribute `_metadata` of versions and batch sizes."""
     state = OrderedDict(parts[0])
     state._metadata = parts[1]  # type: ignore[attr-defined]
     return state
 
 
 def _is_tensordict(value: Any, name: str) -> bool:
-    """Return whether it is one of tensordict's classes; what was never imported has no objects."""
+    """Return whether a value is of a class of tensordict."""
+    # looked up and not imported: while tensordict is not imported, no object of it exists
     library = sys.modules.get("tensordict")
     return library is not None and type(value) is vars(library)[name]
 
@@ -96,7 +97,7 @@ def _is_segment_tree(value: Any) -> bool:
 
 
 def _build_segment_tree(parts: list[Any]) -> Any:
-    """Return a tree of the same leaves; each inner node follows from the two below it."""
+    """Return a segment tree by its name and its leaves; setting the leaves fills in the inner nodes."""
     import pkgutil
 
     name, leaves = parts
@@ -145,10 +146,10 @@ KINDS: Final[dict[str, Kind]] = {
 
 
 def kind_of(value: Any) -> str | None:
-    """Return the mark of the kind that an object is of, or None."""
+    """Return the mark of the kind of an object, or None."""
     return next((mark for mark, kind in KINDS.items() if kind.holds(value)), None)
 
 
 def is_foreign_mapping(value: Any) -> bool:
-    """Return whether it reads like a dict and is more: a collection of tensordict that is none of the kinds."""
+    """Return whether a value is a collection of tensordict; one that is of no kind cannot be saved as a dict."""
     return offers(value, TensorDictLike) and not isinstance(value, Tensor | dict)

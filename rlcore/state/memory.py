@@ -1,7 +1,7 @@
-"""The memory of tensors as bytes, and giving back the pages of tensors that lie in files.
+"""The memory of tensors as bytes, and releasing the pages of tensors in mapped files.
 
-A state larger than the memory it may use lies in a shared mapping of a file. Whoever goes through it leaves its pages
-resident, unless they are given back on the way. Their content stays in the file and in the system's cache.
+A buffer larger than the memory lies in a shared mapping of a file. Reading or writing makes its pages resident until
+they are released. Their content stays in the file and in the cache of the system.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# large enough that giving back a piece costs next to nothing, small enough to be resident
+# large enough that a call of `madvise` costs next to nothing, small enough to be resident
 PIECE_BYTES: Final = 16 << 20
-# as on Linux, which alone shows such mappings; `mmap` has the name on some systems only
+# the value on Linux, as the mappings are listed there alone; the module `mmap` lacks the name on some systems
 _MADV_DONTNEED: Final = 4
 
 
 def bytes_of(tensor: Tensor) -> Any:
     """Return the memory of a contiguous CPU tensor as a NumPy array `[n]` of type uint8."""
     flat = tensor.detach().reshape(-1)
+    # a tensor of one element may have any stride, and `view` to bytes wants 1; one without elements has no memory
     return flat.as_strided((flat.numel(),), (1,)).view(torch.uint8).numpy() if flat.numel() else np.empty(0, np.uint8)
 
 
 def pieces(content: Any) -> Iterator[Any]:
-    """Yield an array `[n]` of type uint8 in one piece, or a large one in a shared mapping of a file in several.
+    """Yield an array `[n]` of type uint8: in pieces of 16 MiB where it lies in a mapped file, else as a whole.
 
-    Those have 16 MiB, and the pages of each are given back after its use.
+    The pages of each piece are released after its use.
     """
     if len(content) <= PIECE_BYTES or not in_shared_file(content):
         yield content
@@ -43,10 +44,10 @@ def pieces(content: Any) -> Iterator[Any]:
 
 
 def copy_in_pieces(target: Tensor, source: Tensor) -> None:
-    """Copy a tensor of the same shape, without having all of it in memory where it lies in a mapped file.
+    """Copy a tensor to one of the same shape, in pieces where one of them lies in a mapped file.
 
-    For parts that take back a large state: a checkpoint may give it as a mapped file. Nothing is copied when both are
-    the same memory, as after a restore in place.
+    For `load_state_dict` of parts with a large state, which a checkpoint may hold as a mapped file. Nothing is copied
+    when both are the same memory, as after `load_into`.
     """
     if target.data_ptr() == source.data_ptr() and target.nbytes:
         return
@@ -63,12 +64,12 @@ def copy_in_pieces(target: Tensor, source: Tensor) -> None:
 
 
 def is_plain(tensor: Tensor) -> bool:
-    """Return whether a tensor is contiguous memory of the CPU."""
+    """Return whether a tensor is dense and contiguous, and on the CPU."""
     return tensor.device.type == "cpu" and tensor.layout == torch.strided and tensor.is_contiguous()
 
 
 def _can_be_given_back(content: Any) -> bool:
-    """Return whether the pages of a buffer come back from a file: a shared mapping, or a private one never written."""
+    """Return whether released pages of a buffer come back from a file: of a shared or an unwritten mapping."""
     begin, end = content.ctypes.data, content.ctypes.data + content.nbytes
     return in_shared_file(content) or any(low <= begin and end <= high for low, high in _unwritten_mappings())
 
@@ -76,17 +77,18 @@ def _can_be_given_back(content: Any) -> bool:
 def in_shared_file(content: Any) -> bool:
     """Return whether an array `[n]` of type uint8 lies in a shared mapping of a file.
 
-    False wherever the system does not say: only Linux does.
+    False on every system but Linux, which alone lists the mappings of a process.
     """
     begin, end = content.ctypes.data, content.ctypes.data + content.nbytes
     return any(low <= begin and end <= high for low, high in _shared_mappings())
 
 
 def let_go(content: Any) -> None:
-    """Give back the pages of a buffer in a shared mapping of a file; what was written there is not lost.
+    """Release the pages of a buffer in a shared mapping of a file; written data stays in the file.
 
-    Only whole pages inside the buffer are given back. In other memory this would lose data.
+    In other memory this would lose data.
     """
+    # only whole pages inside the buffer: the first and the last page may hold data of a neighbour
     begin, end = content.ctypes.data, content.ctypes.data + content.nbytes
     first = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE
     last = end // mmap.PAGESIZE * mmap.PAGESIZE
@@ -95,7 +97,7 @@ def let_go(content: Any) -> None:
 
 
 def _shared_mappings() -> Iterator[tuple[int, int]]:
-    """Yield begin and end of each; mappings that touch are one, since a large one may be listed in parts."""
+    """Yield begin and end of each shared mapping; those that touch are one, as the system may list one in parts."""
     try:
         with open("/proc/self/maps") as stream:
             lines = [line.split() for line in stream]
@@ -104,6 +106,7 @@ def _shared_mappings() -> Iterator[tuple[int, int]]:
     low = high = 0
     for addresses, permissions, _, _, node, *path in lines:
         name = "".join(path)
+        # inode 0 is memory without a file; below /dev are devices, except for the files of /dev/shm
         if permissions[3] != "s" or node == "0" or (name.startswith("/dev/") and not name.startswith("/dev/shm/")):
             continue
         begin, end = (int(address, 16) for address in addresses.split("-"))
@@ -117,7 +120,7 @@ def _shared_mappings() -> Iterator[tuple[int, int]]:
 
 
 def _unwritten_mappings() -> Iterator[tuple[int, int]]:
-    """Yield begin and end of each private mapping of a file of which no page was written."""
+    """Yield begin and end of each private mapping of a file that has no written page."""
     try:
         with open("/proc/self/smaps") as stream:
             lines = [line.split() for line in stream]
@@ -129,7 +132,7 @@ def _unwritten_mappings() -> Iterator[tuple[int, int]]:
             permissions, _, _, node, *_ = rest
             begin, end = (int(address, 16) for address in first.split("-"))
             place = (begin, end) if permissions[3] == "p" and node != "0" else (0, 0)
-        elif first == "Anonymous:" and rest[0] == "0" and place[1]:
+        elif first == "Anonymous:" and rest[0] == "0" and place[1]:  # a written page is a copy, called anonymous
             yield place
 
 

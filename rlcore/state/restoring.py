@@ -1,6 +1,6 @@
-"""Giving every component its state back, or saying why not, and what became of each.
+"""Restoring every component from the states of a checkpoint, with a report of the outcome.
 
-Finding and verifying a checkpoint is in `checkpoints/`; what may differ in the config in `config/changes.py`.
+`checkpoints/` finds and verifies a checkpoint; `config/changes.py` says which keys of a config may differ.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from rlcore.types.optional import offers
 from rlcore.types.part import Part, with_defaults
 
 _LOGGER: Final = "logger."
-# checkpoints are ordered by the clocks: those of a run that counted again would stand behind those that it has
+# checkpoints are ordered by the clocks: after a reset the new ones would sort before the old ones
 _CLOCKS: Final = "progress"
 
 
 @dataclass(frozen=True)
 class Restored:
-    """What became of one component in a resume.
+    """Outcome of a resume for one component.
 
     Attributes:
-        since: the component that starts over, where this one does so because of it.
+        since: another component that starts over, where it is the reason why this one does.
     """
 
     name: str
@@ -49,11 +49,11 @@ class Restored:
 
 
 def told(report: Iterable[Restored]) -> Iterator[str]:
-    """Yield what a resume says: what is restored in one line, and a line for each that is something else."""
-    restored = [one.name for one in report if one.outcome == "restored"]
+    """Yield the lines of a report: one with all restored components, and one for each other outcome."""
+    restored = [entry.name for entry in report if entry.outcome == "restored"]
     if restored:
         yield f"restored: {', '.join(restored)}"
-    yield from (str(one) for one in report if one.outcome not in ("restored", "not stateful"))
+    yield from (str(entry) for entry in report if entry.outcome not in ("restored", "not stateful"))
 
 
 def restore(
@@ -67,26 +67,26 @@ def restore(
     unusable: Mapping[str, str] | None = None,
     moved: Callable[[], object] = lambda: None,
 ) -> list[Restored]:
-    """Give every component its state back, in the order of `components`.
+    """Restore every component from its state, in the order of `components`.
 
-    What only watches may have come or gone since. What depends on a part that starts over does so too. Where the
-    running episodes do not go on, the method `forget_episodes()` of every part that has one is called.
+    A component that only watches may be new or gone. A component that depends on one that starts over does so too.
+    Where running episodes do not go on, `forget_episodes()` of the parts is called.
 
     Args:
-        components: name to what takes part in checkpoints.
+        components: name to component.
         states: name to state, from a checkpoint.
         notes: name to a remark on its outcome, such as another version.
         owners: name to the distribution that wrote its state, for messages.
-        drop: states to leave unused.
-        fresh: components to leave as they were built.
-        observers: names of states that are of components which only watched.
-        unusable: when the config differs: name to the reason why a state in the checkpoint is of something else. The
-            others are compared more closely then.
-        moved: called before each component, as a large one takes its time.
+        drop: names of states to leave unused.
+        fresh: names of components to leave as they were built.
+        observers: names of states of components that only watched.
+        unusable: where the config differs, name to the reason why a state is of no use here. The other states are
+            compared more closely then.
+        moved: called before each component, so that the watchdog sees a large one move.
 
     Raises:
-        ConfigError: a name in `drop` or `fresh` that is none.
-        StorageError: a state without an owner here, a component without a state, or a state that does not fit.
+        ConfigError: a name in `drop` or `fresh` does not exist.
+        StorageError: a state has no component here, a component has no state, or a state does not fit.
     """
     check_names(components, states, drop, fresh)
     watching = [name for name in states if name.startswith(_LOGGER) or name in observers]
@@ -116,7 +116,7 @@ def restore(
 def _load(
     name: str, component: Any, state: Any, unusable: Mapping[str, str] | None
 ) -> tuple[str, str, BaseException | None] | None:
-    """Give a component its state; return its name with what is wrong and the error, if it does not fit."""
+    """Restore a component from its state; where that fails, return its name, a message and the error."""
     if unusable and name in unusable:
         return name, unusable[name], None
     try:
@@ -124,17 +124,17 @@ def _load(
         component.load_state_dict(state)
     except FROM_OUTSIDE:
         raise
-    except BaseException as error:  # a state that was made to harm raises anything
+    except BaseException as error:  # a manipulated state raises errors of any kind
         wrong = str(error) if isinstance(error, RlcoreError) else describe(error)
         return name, " ".join(wrong.split()), error
     return None
 
 
 def _refuse(problems: list[tuple[str, str, BaseException | None]]) -> None:
-    """Refuse what does not fit, all at once.
+    """Raise one error for all states that do not fit.
 
     Raises:
-        StorageError: names every component, what is wrong, and how to begin without.
+        StorageError: the message names every component, what is wrong, and the options that start it over.
     """
     if not problems:
         return
@@ -147,7 +147,7 @@ def _refuse(problems: list[tuple[str, str, BaseException | None]]) -> None:
 
 
 def _new_observers(components: Mapping[str, Any], states: Mapping[str, Any], unusable: Mapping[str, str]) -> list[str]:
-    """Return what only watches, and has no state of its own in the checkpoint: it begins here."""
+    """Return the components that only watch and have no usable state in the checkpoint: they start over."""
     return [
         name
         for name, component in components.items()
@@ -158,9 +158,9 @@ def _new_observers(components: Mapping[str, Any], states: Mapping[str, Any], unu
 
 
 def _begins_episodes(collector: Any, state: Any, starting_over: Collection[str]) -> bool:
-    """Return whether a collector begins new episodes: as it is new, says so, or dropped the running ones of its state.
+    """Return whether a collector begins new episodes instead of the running ones in its state.
 
-    It may have dropped them for what was so at the save alone, such as an episode too long to be recorded.
+    It starts over, is never exact, or dropped more episodes in `load_state_dict` than before the save.
     """
     if "collector" in starting_over or with_defaults(collector, Collector).inexact() is not None:
         return True
@@ -169,7 +169,7 @@ def _begins_episodes(collector: Any, state: Any, starting_over: Collection[str])
 
 
 def forget_episodes(components: Mapping[str, Any]) -> None:
-    """Let parts drop what they keep of running episodes."""
+    """Call `forget_episodes()` of every component."""
     for component in components.values():
         with_defaults(component, Part).forget_episodes()
 
@@ -177,10 +177,10 @@ def forget_episodes(components: Mapping[str, Any]) -> None:
 def check_names(
     components: Mapping[str, Any], states: Mapping[str, Any], drop: Collection[str], fresh: Collection[str]
 ) -> None:
-    """Refuse misspelt names, and one that would be dropped and restored at once.
+    """Refuse names in `drop` and `fresh` that do not exist, or that name the wrong option.
 
     Raises:
-        ConfigError: says what is wrong with each.
+        ConfigError: the message says what is wrong with each.
     """
     problems = []
     for name in drop:
@@ -210,10 +210,10 @@ def check_complete(
     drop: Collection[str],
     fresh: Collection[str],
 ) -> None:
-    """Refuse a state without a component here, and a component without a state, unless that was chosen.
+    """Refuse a state without a component and a component without a state, unless `drop` or `fresh` names it.
 
     Raises:
-        MissingStateError: names each, and what to choose.
+        MissingStateError: the message names each, and the options to choose from.
     """
     problems = []
     orphans = [name for name in states if name not in components and name not in drop]
@@ -238,19 +238,19 @@ def check_complete(
 
 
 def options_for(option: str, names: list[str]) -> str:
-    """Return what to write on the command line to say an option of each of these names."""
+    """Return an option for each of several names, as it is written on the command line."""
     return " ".join(f"{option} {name}" for name in names)
 
 
 def dependents(components: Mapping[str, Any], fresh: Collection[str]) -> dict[str, str]:
-    """Return the components that start over with those in `fresh`, each with the one that it follows.
+    """Return the components that start over because others do, each with the one that it follows.
 
-    An optimizer follows the modules whose parameters it moves: its moments are of their gradients. A module follows one
-    with which it shares parameters, and a scheduler of torch the optimizer whose numbers it sets.
+    An optimizer follows the modules with its parameters, as its moments are of their gradients. A module follows a
+    module with shared parameters, and a scheduler of torch its optimizer.
 
     Args:
-        components: name to what takes part in checkpoints.
-        fresh: names of those that start over.
+        components: name to component.
+        fresh: names of the components that start over.
     """
     following: dict[str, str] = {}
     waiting = [name for name in fresh if name in components]
@@ -265,8 +265,8 @@ def dependents(components: Mapping[str, Any], fresh: Collection[str]) -> dict[st
 
 def _follows(component: Any, source: Any) -> bool:
     if isinstance(source, nn.Module):
-        own = {id(parameter) for parameter in source.parameters()}
-        return any(id(parameter) in own for parameter in _parameters(component))
+        parameters = {id(parameter) for parameter in source.parameters()}
+        return any(id(parameter) in parameters for parameter in _parameters(component))
     optimizer = _optimizer(source)
     return optimizer is not None and (_optimizer(component) is optimizer or _scheduled(component) is optimizer)
 
@@ -279,7 +279,7 @@ def _parameters(component: Any) -> list[Any]:
 
 
 def _optimizer(component: Any) -> torch.optim.Optimizer | None:
-    """Return the optimizer whose state a component saves: itself, or that of a hook."""
+    """Return the optimizer that a component is, or that it holds as a hook; None for others."""
     if isinstance(component, torch.optim.lr_scheduler.LRScheduler):
         return None
     if isinstance(component, torch.optim.Optimizer):  # first, as it may have another one inside
@@ -289,6 +289,6 @@ def _optimizer(component: Any) -> torch.optim.Optimizer | None:
 
 
 def _scheduled(component: Any) -> Any:
-    """Return the optimizer whose numbers a scheduler of torch sets: the component itself, or that of a hook."""
+    """Return the optimizer of a scheduler of torch, which the component is or holds as a hook; None for others."""
     scheduler = with_defaults(component, HookObject).scheduler or component
     return scheduler.optimizer if isinstance(scheduler, torch.optim.lr_scheduler.LRScheduler) else None

@@ -1,7 +1,7 @@
-"""Hashes of the source files that a run's results depend on, since a version does not tell what was edited in place.
+"""Hashes of the source files that results depend on: a version does not change when an installed file is edited.
 
-Hashed are the packages of the plugins that are used, loose files, modules beside the config, what those import of their
-like, and the files of env classes. Other installed libraries are told apart by their versions.
+Hashed are the packages of the plugins in use, plugins that are single files, modules beside the config and the modules
+that these import, and the files of env classes. Other installed libraries are compared by their versions.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _STANDARD: Final = Path(sysconfig.get_path("stdlib"))
 
 
 def source_hashes(plugins: Mapping[str, str], used: Iterable[str]) -> dict[str, str]:
-    """Return a hash for each distribution, package or loose file, under names that begin with `PREFIX`.
+    """Return the hash of each distribution, package or single file, under names that begin with `PREFIX`.
 
     Args:
-        plugins: the module of each plugin that may change a result, to the distribution or file that it is of.
-        used: names of further modules whose files count wherever they are: of components and env classes.
+        plugins: module of each plugin that may change results, to its distribution or file.
+        used: names of further modules, of components and env classes; their files count wherever they are.
     """
     owners = {_top(module): distribution for module, distribution in plugins.items()}
     roots = dict.fromkeys([*plugins, *used])
@@ -50,36 +50,31 @@ def source_hashes(plugins: Mapping[str, str], used: Iterable[str]) -> dict[str, 
 
 
 def source_differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
-    """Return a reason for each source that is not what it was.
-
-    What only one side has follows from another config or another plugin, which is said elsewhere, or from a checkpoint
-    of an rlcore that recorded no sources.
-    """
+    """Return a line for each source with another hash in the checkpoint than here."""
+    # a source that one side lacks follows from another config or plugin, which is compared elsewhere
     names = [name for name in there if name.startswith(PREFIX) and name in here]
     return [f"the {name} is not what the checkpoint was made with" for name in names if there[name] != here[name]]
 
 
 def without_sources(domain: Mapping[str, str]) -> dict[str, str]:
-    """Return the other entries of a domain."""
+    """Return the entries of a domain without the hashes of sources."""
     return {name: value for name, value in domain.items() if not name.startswith(PREFIX)}
 
 
 def module_of(place: Any) -> str:
-    """Return the name of the module of a component's target or schema, given as such or as `"package.module:Name"`."""
+    """Return the module name of a class or function, or of a place `"package.module:Name"`."""
     return place.partition(":")[0] if isinstance(place, str) else str(place.__module__)
 
 
 def modules_of(part: Any) -> Iterator[str]:
-    """Yield the names of the modules that a part is written in: that of its class, and those that it names itself.
-
-    It names them by a method `modules()`. Other things that have one, as those of torch do, return no names.
-    """
+    """Yield the module name of the class of a part, and those that its method `modules()` returns."""
     yield type(part).__module__
+    # a module of torch has a method `modules()` too, which returns no names
     yield from (name for name in with_defaults(part, Env).modules() if isinstance(name, str))
 
 
 def _reached(roots: Iterable[str], owners: Mapping[str, str]) -> Iterator[str]:
-    """Yield the modules that plugins and loose modules use by name, theirs too, apart from installed libraries."""
+    """Yield the modules that the roots import, and those that these import, without installed libraries."""
     waiting, met = list(roots), set(roots)
     while waiting:
         module = sys.modules.get(waiting.pop())
@@ -94,7 +89,7 @@ def _reached(roots: Iterable[str], owners: Mapping[str, str]) -> Iterator[str]:
 
 
 def _used_by(module: ModuleType) -> set[str]:
-    """Return the names of the modules that the globals of a module come from."""
+    """Return the names of the modules that define the globals of a module."""
     values = list(vars(module).values())
     modules = {value.__name__ for value in values if isinstance(value, ModuleType)}
     return modules | {
@@ -112,18 +107,18 @@ def _file(name: str) -> Path | None:
     return _path(path) if path else None
 
 
-# one object for each path: to make them, and to look where they lie, takes longer than all else here
+# one object for each path: making it and looking at its parts takes longer than the rest of this file
 _path = cache(Path)
 
 
 def _package(top: str) -> str | None:
-    """Return the folder of a package; a module alone, and a namespace that several share, have none."""
+    """Return the folder of a package; None for a single module and for a namespace package."""
     path = _file(top)
     return str(path.parent) if path is not None and path.name == "__init__.py" else None
 
 
 def _files(package: str) -> Iterator[str]:
-    """Yield the source files of a package, imported or not, as what is imported when differs from run to run."""
+    """Yield all source files of a package, as which of them are imported differs from run to run."""
     with os.scandir(package) as entries:
         below = sorted(entries, key=lambda entry: entry.name)
     for entry in below:
@@ -135,7 +130,7 @@ def _files(package: str) -> Iterator[str]:
 
 @cache
 def _hash_of_plugin(package: str) -> str:
-    """Return the hash of a package that a process imports once, as it was then."""
+    """Return the hash of a package; cached, as a process goes on with the code that it imported."""
     return _hash(_files(package))
 
 

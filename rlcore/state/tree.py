@@ -1,4 +1,4 @@
-"""The state of a run as JSON plus named tensors, and back; nothing is ever unpickled.
+"""Converting a state to JSON with named tensors, and back; nothing is ever unpickled.
 
 A state may hold None, booleans, numbers, strings, tensors, NumPy arrays and scalars, lists, tuples and dicts of them,
 and the objects of `kinds.py`.
@@ -20,7 +20,7 @@ from rlcore.state.kinds import KINDS, is_foreign_mapping, kind_of
 
 
 def flatten(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
-    """Return `value` as JSON, with every tensor replaced by its name and put into `tensors`.
+    """Return a state as JSON, with every tensor replaced by its name and put into `tensors`.
 
     Args:
         value: the state.
@@ -28,11 +28,12 @@ def flatten(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
         tensors: filled by this call.
 
     Raises:
-        StorageError: something in it is of another type; names its path.
+        StorageError: the state holds an object of another type; the message names its path.
     """
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
+        # JSON has no infinity and no NaN
         return value if math.isfinite(value) else {"$float": repr(value)}
     if isinstance(value, np.generic):
         return flatten(value.item(), path, tensors)
@@ -42,7 +43,7 @@ def flatten(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
         return {"$array": _put(_as_tensor(value, path), path, tensors)}
     if isinstance(value, list):
         return [flatten(item, f"{path}/{index}", tensors) for index, item in enumerate(value)]
-    if type(value) not in (dict, tuple):  # nearly all are, and none of these is of a kind
+    if type(value) not in (dict, tuple):  # a shortcut: most values are a dict or a tuple, and neither is a kind
         mark = kind_of(value)
         if mark is not None:
             return {mark: _flatten_kind(mark, value, path, tensors)}
@@ -59,7 +60,7 @@ def flatten(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
 
 
 def _flatten_kind(mark: str, value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
-    """Return an object of a kind as JSON; the entries of a state dict are named as those of a plain one."""
+    """Return an object of a kind as JSON; tensors in a state dict are named as in a plain dict."""
     plain = KINDS[mark].plain(value)
     if mark == "$annotated":
         entries, notes = plain
@@ -69,6 +70,7 @@ def _flatten_kind(mark: str, value: Any, path: str, tensors: dict[str, Tensor]) 
 
 def _as_tensor(array: np.ndarray[Any, Any], path: str) -> Tensor:
     try:
+        # a copy, as torch takes no negative strides and warns of arrays that are not writable
         return torch.from_numpy(np.array(array, order="C"))
     except (TypeError, ValueError) as error:
         raise StorageError(
@@ -77,7 +79,8 @@ def _as_tensor(array: np.ndarray[Any, Any], path: str) -> Tensor:
 
 
 def _put(tensor: Tensor, path: str, tensors: dict[str, Tensor]) -> str:
-    """Store a tensor under `path`, or the next free name where two paths read alike; return the name."""
+    """Store a tensor under `path`, or with a number where another tensor has this name; return the name."""
+    # keys that hold a slash can give two tensors one path
     name, number = path, 1
     while name in tensors:
         number += 1
@@ -90,7 +93,7 @@ def unflatten(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
     """Return the state of a tree made by `flatten`.
 
     Raises:
-        StorageError: a tensor is missing, or an object cannot be built.
+        StorageError: a tensor is missing, or an object of a kind cannot be built.
     """
     if isinstance(tree, list):
         return [unflatten(item, tensors) for item in tree]
@@ -120,12 +123,12 @@ def _built(mark: str, plain: Any) -> Any:
         return KINDS[mark].build(plain)
     except ImportError as error:
         raise StorageError(f"the checkpoint holds a {mark[1:]!r}, and {error.name or error} is not here") from error
-    except Exception as error:  # a state that was made to harm raises anything
+    except Exception as error:  # a manipulated state raises errors of any kind
         raise StorageError(f"the checkpoint holds a {mark[1:]!r} that cannot be built: {error}") from error
 
 
 def tensor_names(tree: Any) -> tuple[str, ...]:
-    """Return the names of the tensors of a tree made by `flatten`, in the order in which that met them."""
+    """Return the names of the tensors of a tree, in the order of `flatten`."""
     names: list[str] = []
     waiting = [tree]
     while waiting:
@@ -138,10 +141,10 @@ def tensor_names(tree: Any) -> tuple[str, ...]:
 
 
 def through_checkpoint(state: Any) -> Any:
-    """Return what a checkpoint gives back for a state: JSON and copies of the tensors.
+    """Return a state as a checkpoint would restore it, with copies of its tensors.
 
     Raises:
-        StorageError: the state holds something that a checkpoint cannot carry.
+        StorageError: the state holds an object that a checkpoint cannot hold.
     """
     tensors: dict[str, Tensor] = {}
     tree = json.loads(json.dumps(flatten(state, "state", tensors)))

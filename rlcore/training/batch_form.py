@@ -24,7 +24,7 @@ class BatchForm:
     def __init__(self, parts: TrainerParts, own_steps: bool) -> None:
         self._parts = parts
         self._own_steps = own_steps
-        self._asked: tuple[Any, Any] = (None, None)
+        self._sources: tuple[Any, Any] = (None, None)
         self._fits = False
 
     def collect(self) -> Any:
@@ -35,8 +35,8 @@ class BatchForm:
         """
         parts = self._parts
         collector, buffer = parts.collector, parts.buffer
-        if collector is not self._asked[0] or buffer is not self._asked[1]:
-            self._asked = collector, buffer
+        if collector is not self._sources[0] or buffer is not self._sources[1]:
+            self._sources = collector, buffer
             has_columns = defines(collector, Collector.collect_columns)
             gives_columns = has_columns and speaks_for(collector, "collect_columns", "collect")
             self._fits = not self._own_steps and gives_columns and takes_columns(buffer)

@@ -43,8 +43,8 @@ class Carried:
             HookError: the name is taken, or the module has no state.
         """
         if name in self._parts.stateful:
-            taken = type(self._parts.stateful[name]).__name__
-            raise HookError(f"register_module: the name {name!r} is taken by a {taken}; choose another one")
+            owner = type(self._parts.stateful[name]).__name__
+            raise HookError(f"register_module: the name {name!r} is taken by a {owner}; choose another one")
         if not offers(adapted(module), Stateful):
             kind = type(module).__name__
             raise HookError(f"register_module({name!r}): a {kind} has no state_dict and load_state_dict")
@@ -64,7 +64,7 @@ class Carried:
             owner: whose `new` is.
         """
         parts, owners = dict(self._parts.stateful), dict(self._parts.provenance.owners)
-        name = next((taken for taken, part in parts.items() if old is not None and part is old), name)
+        name = next((current for current, part in parts.items() if old is not None and part is old), name)
         if new is None:
             parts.pop(name, None)
             owners.pop(name, None)

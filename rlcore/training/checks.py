@@ -132,8 +132,8 @@ def check_memory(model: Any, parts: Mapping[str, Any]) -> None:
 
 def keepers_of(transforms: Iterable[Any], buffer: Any, hooks: LoopHooks) -> list[tuple[str, Any]]:
     """Return the parts of a run that may carry something from batch to batch, each with the name of its section."""
-    found = [("transform", transform) for transform in transforms]
-    return [*found, ("buffer", buffer), *(("hook", hook.instance) for hook in hooks.hooks)]
+    named_transforms = [("transform", transform) for transform in transforms]
+    return [*named_transforms, ("buffer", buffer), *(("hook", hook.instance) for hook in hooks.hooks)]
 
 
 def check_some_envs(collector: Any, num_envs: int, parts: Iterable[tuple[str, Any]]) -> None:

@@ -46,11 +46,11 @@ class Lockstep:
         self._group = group
         self._agreed: Collected | None = None
 
-    def agree(self, own: Collected) -> Collected:
+    def agree(self, collected: Collected) -> Collected:
         """Return what all say together; every process calls this once per iteration, after it collected."""
         if not self.together:  # at no cost, as some runs have an iteration per step
-            return own
-        steps, episodes, out_of_data, stop, stop_at, keep = zip(*self._group.share(own), strict=True)
+            return collected
+        steps, episodes, out_of_data, stop, stop_at, keep = zip(*self._group.share(collected), strict=True)
         ended = max(out_of_data)
         self._agreed = Collected(sum(steps), sum(episodes), ended, max(ended, *stop), min(stop_at), keep[0])
         return self._agreed

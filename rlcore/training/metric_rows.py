@@ -39,8 +39,8 @@ class MetricRows:
         metrics.extend("episode/length", [episode.length for episode in episodes])
         agents = self._parts.policies
         for policy in dict.fromkeys(agents):
-            own = [episode.return_ for episode in episodes if agents[episode.env_index % len(agents)] == policy]
-            metrics.extend(f"episode/return/{policy}", own)
+            returns = [episode.return_ for episode in episodes if agents[episode.env_index % len(agents)] == policy]
+            metrics.extend(f"episode/return/{policy}", returns)
 
     def write(self, force: bool) -> bool:
         """Write a row where one is due, or in any case with `force`; return whether one was written."""
@@ -64,8 +64,8 @@ class MetricRows:
         waited = with_defaults(group, Group).waited
         if waited is None:
             return
-        own, self._waited_before = waited - self._waited_before, waited
-        every = [microseconds / 1e6 for (microseconds,) in group.share((int(1e6 * own),))]
+        microseconds_of_row, self._waited_before = waited - self._waited_before, waited
+        every = [microseconds / 1e6 for (microseconds,) in group.share((int(1e6 * microseconds_of_row),))]
         if not group.rank:
             of_ranks = {f"waited/rank-{rank}": seconds for rank, seconds in enumerate(every)}
             self._parts.metrics.add({**of_ranks, "slowest_rank": Last(every.index(min(every)))}, "time/")

@@ -67,7 +67,7 @@ class Saver:
         self._heart = Heart() if heart is None else heart
         store.heart = fault_store.heart = self._heart
         self.last_good = LastGoodState()
-        self._begun: BackgroundSave | None = None
+        self._background: BackgroundSave | None = None
         self._copy: Mapping[str, Tensor] = {}
 
     @property
@@ -90,15 +90,15 @@ class Saver:
 
         The memory of the copy is kept for the next one.
         """
-        assert self._begun is None, "one save at a time"
+        assert self._background is None, "one save at a time"
         copy = snapshot.copied(into=self._copy)
         self._copy = copy.tensors
-        self._begun = BackgroundSave(lambda: self._save(copy, provenance), self._heart)
+        self._background = BackgroundSave(lambda: self._save(copy, provenance), self._heart)
 
     @property
     def waiting(self) -> bool:
         """Whether a checkpoint was begun that nobody was told of yet."""
-        return self._begun is not None
+        return self._background is not None
 
     def finished(self, wait: bool = False) -> Path | None:
         """Return the folder of the checkpoint that was begun, once, as soon as it is written.
@@ -110,30 +110,30 @@ class Saver:
             NumericalError: a tensor of the model or an optimizer was not finite.
             StorageError: it could not be written, and the config does not say to go on.
         """
-        if self._begun is None or not (wait or self._begun.done):
+        if self._background is None or not (wait or self._background.done):
             return None
         try:
-            return self._taken(self._begun)
+            return self._finish(self._background)
         except StorageError as error:
             self.tolerate(error)
             return None
 
     def abandon(self) -> None:
         """Wait for nothing any more."""
-        self._begun = None
+        self._background = None
 
     def close(self) -> Path | None:
         """Wait for a save that was begun, and return its folder; what it raises is only logged."""
         try:
-            return self._taken(self._begun) if self._begun is not None else None
+            return self._finish(self._background) if self._background is not None else None
         except Exception as error:
             log.error("a checkpoint that was begun is not there: %s", error)
             return None
 
-    def _taken(self, begun: BackgroundSave) -> Path:
+    def _finish(self, begun: BackgroundSave) -> Path:
         """Wait for a save and take its result; while a signal ends the waiting, it is still the one that runs."""
         begun.wait()
-        self._begun = None
+        self._background = None
         return begun.result()
 
     def _save(self, snapshot: Snapshot, provenance: Provenance) -> Path:

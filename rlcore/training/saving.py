@@ -76,7 +76,7 @@ class Saving:
         if self.saver is None and not self._lockstep.together:
             return None
         self.acknowledge(wait=True)
-        snapshot, provenance = self._whole(), self._provenance()
+        snapshot, provenance = self._state_of_all_ranks(), self._provenance()
         if self.saver is None:  # what this rank has is with the first
             return None
         with self._at_work():
@@ -106,12 +106,12 @@ class Saving:
         if not self._first_says(self.saver is not None and self.saver.due(self._progress, evaluation)):
             return
         if self.saver is None:
-            self._whole()
+            self._state_of_all_ranks()
             return
         try:
             if self.saver.in_background:
                 self.acknowledge(wait=True)
-                self.saver.begin(self._whole(), self._provenance())
+                self.saver.begin(self._state_of_all_ranks(), self._provenance())
             else:
                 self.now()
         except StorageError as error:
@@ -163,7 +163,7 @@ class Saving:
             unit = self._progress.unit
             log.exception("a hook failed at the checkpoint of %s %s; the first error stands", unit, self.saver.saved_at)
 
-    def _whole(self) -> Snapshot:
+    def _state_of_all_ranks(self) -> Snapshot:
         """Return the state of the run, which of several ranks the first one has."""
         if not self._lockstep.together:
             return self._take()

@@ -56,8 +56,8 @@ class CollectedBatch:
 
     def get(self, key: Key, default: Any = None) -> Any:
         """Return an entry, or `default` when there is none."""
-        found = self.mask if key == MASK else self.columns.get(key)
-        return default if found is None else found
+        value = self.mask if key == MASK else self.columns.get(key)
+        return default if value is None else value
 
     def __getitem__(self, key: Key) -> Tensor:
         """Return an entry.
@@ -65,10 +65,10 @@ class CollectedBatch:
         Raises:
             KeyError: there is none.
         """
-        found: Tensor | None = self.get(key)
-        if found is None:
+        value: Tensor | None = self.get(key)
+        if value is None:
             raise KeyError(key)
-        return found
+        return value
 
     def __contains__(self, key: object) -> bool:
         return key in self.columns or (key == MASK and self.mask is not None)

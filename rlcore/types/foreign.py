@@ -1,7 +1,4 @@
-"""What objects of other libraries have that scripts hand over.
-
-They are asked for by their methods, as none of these libraries is imported here.
-"""
+"""Protocols of objects from other libraries, which scripts pass in; their methods are checked without an import."""
 
 from __future__ import annotations
 
@@ -20,65 +17,65 @@ class TensorDictLike(Protocol):
 
 
 class FillsBuffer(Protocol):
-    """A collector with a replay buffer of its own, into which it may write."""
+    """A collector with a replay buffer of its own."""
 
     def getattr_rb(self, attr: str) -> Any:
-        """Return an attribute of that buffer, wherever it lies."""
+        """Return an attribute of the replay buffer, which may be in another process."""
         ...
 
 
 class FillsBufferInBackground(FillsBuffer, Protocol):
-    """A collector that can write into its replay buffer while the caller does something else."""
+    """A collector that can fill its replay buffer in the background."""
 
     def start(self) -> object:
-        """Begin to."""
+        """Start to collect in the background."""
         ...
 
 
 class SeedableCollector(Protocol):
-    """A collector whose envs can be seeded, each with a seed of its own."""
+    """A collector that can seed its envs."""
 
     def set_seed(self, seed: int, static_seed: bool = False) -> Any:
-        """Seed them, and return the seed for what comes after them."""
+        """Seed the envs, each with a seed of its own, and return the next free seed."""
         ...
 
 
 class WarmsUp(Protocol):
-    """A collector that fills a buffer before anything is trained.
+    """A collector that fills its buffer before training begins.
 
     Attributes:
-        init_random_frames: with which its buffer is filled before anything is trained; None for none.
+        init_random_frames: number of random frames before training begins; None for none.
     """
 
     init_random_frames: int | None
 
 
 class ShutsDown(Protocol):
-    """A collector, a hook, or another owner of what must be ended."""
+    """A collector, a hook, or another object that must be shut down."""
 
     def shutdown(self) -> object:
-        """End everything that it started."""
+        """End its processes and threads."""
         ...
 
 
 class Stepping(Protocol):
-    """Whatever takes steps: schedulers of torch, updaters of targets, policies whose exploration decays."""
+    """An object with a method `step`: a scheduler of torch, an updater of targets, or a policy with exploration."""
 
-    def step(self) -> object:
-        """Take one."""
+    def step(self, *frames: int) -> object:
+        """Take a step; a policy takes the frames that its exploration decays by."""
         ...
 
 
 class UpdatesPolicyWeights(Protocol):
-    """A collector that acts with a copy of the weights."""
+    """A collector with a copy of the weights."""
 
     def update_policy_weights_(self, weights: Any = None) -> object:
-        """Copy them again."""
+        """Copy the weights again."""
         ...
 
 
 class Collects(Protocol):
-    """A collector of rlcore, handed over as an object."""
+    """A collector of rlcore that a script passes in."""
 
     def collect(self) -> Any:
         """Return the next batch `[env, time]`."""
@@ -86,10 +83,10 @@ class Collects(Protocol):
 
 
 class MakesMinibatches(Protocol):
-    """A buffer of rlcore, handed over as an object."""
+    """A buffer of rlcore that a script passes in."""
 
     def minibatches(self) -> Iterable[Any]:
-        """Yield what each optimisation step takes."""
+        """Yield the minibatch of each optimisation step."""
         ...
 
 
@@ -104,14 +101,14 @@ class WithParamGroups(Protocol):
 
 
 class TensorLike(Protocol):
-    """A tensor of torch, or what may stand in its place, such as a TensorDict."""
+    """A tensor of torch, or an object that can replace one, such as a TensorDict."""
 
     def numel(self) -> int:
-        """Return how many elements it has."""
+        """Return the number of elements."""
         ...
 
     def detach(self) -> Any:
-        """Return it without the graph that it came from."""
+        """Return the same values without a gradient."""
         ...
 
 

@@ -48,10 +48,10 @@ def members(interface: Any) -> tuple[str, ...]:
         return tuple(
             sorted(interface.__abstractmethods__ | {name for name in annotated if not hasattr(interface, name)})
         )
-    own = [vars(base) for base in interface.__mro__ if base.__module__ not in ("builtins", "typing")]
-    public = {name for space in own for name in space if not name.startswith("_")}
+    namespaces = [vars(base) for base in interface.__mro__ if base.__module__ not in ("builtins", "typing")]
+    public = {name for space in namespaces for name in space if not name.startswith("_")}
     # an attribute may be another library's own; in the class itself, such names are those that `typing` put there
-    return tuple(sorted(public.union(*(space.get("__annotations__", ()) for space in own))))
+    return tuple(sorted(public.union(*(space.get("__annotations__", ()) for space in namespaces))))
 
 
 @cache

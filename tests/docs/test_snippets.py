@@ -124,7 +124,9 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_snippets_run(page, folder, monkeypatch):
+def test_snippets_run(page, folder, monkeypatch, request):
+    if "curves.png" in page.read_text():
+        request.getfixturevalue("pictures")
     names: dict[str, object] = {"__name__": "snippet"}
     write_files(page, folder)
     for snippet in snippets(page):

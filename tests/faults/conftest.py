@@ -11,7 +11,7 @@ from rlcore_plugin_testing.faults.recorder import compare
 from rlcore_plugin_testing.small_run import TOY_CONFIG
 
 PPO = {
-    "run": {"seed": 3, "total_frames": 640, "device": "cpu"},
+    "run": {"seed": 3, "total_frames": 320, "device": "cpu"},
     "env": {"use": "gymnasium", "id": "CartPole-v1"},
     "model": {"use": "mlp", "hidden": [16]},
     "loss": {"use": "ppo"},
@@ -27,6 +27,7 @@ PPO = {
 }
 DQN = {
     **PPO,
+    "run": {**PPO["run"], "total_frames": 640},
     "model": {"use": "dqn:q-network", "hidden": [16]},
     "loss": {"use": "dqn", "target_interval": 7},
     "estimator": None,
@@ -43,8 +44,11 @@ class Jobs:
         self.folder, self.launcher = folder, launcher
         self._references = {}
 
-    def make(self, name, base="toy", events=None, **sections):
-        """Write the config of a run `name`; `events` is the file for its file events."""
+    def make(self, name, base="toy", events=None, quiet=True, **sections):
+        """Write the config of a run `name`; `events` is the file for its file events.
+
+        One that is quiet prints errors alone, and draws no curves at its end.
+        """
         values = copy.deepcopy(dict(BASES[base]))
         for section, change in sections.items():
             if isinstance(change, dict) and isinstance(values.get(section), dict):
@@ -61,7 +65,7 @@ class Jobs:
         ]
         config = self.folder / f"{name}.toml"
         config.write_text(tomli_w.dumps(values))
-        return Job(config, self.folder / "runs" / name, recording, plan)
+        return Job(config, self.folder / "runs" / name, recording, plan, ("--quiet",) if quiet else ())
 
     def run(self, job, strike=None, **options):
         """Run one process of a job."""

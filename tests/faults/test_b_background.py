@@ -154,11 +154,11 @@ def test_b10_an_error_of_the_background_ends_the_run_at_the_next_boundary(tmp_pa
         for progress in run.trainer:
             frames.append(progress.frames)
             if progress.frames == 16:
-                run.trainer.saver._begun.result()
+                run.trainer.saver._background.result()
                 disk.__enter__()
             if progress.frames == 32:
                 with pytest.raises(StorageError):
-                    run.trainer.saver._begun.result()
+                    run.trainer.saver._background.result()
     disk.__exit__(None, None, None)
     assert frames == [16, 32], "raised before the third was handed over"
     assert frames_of(tmp_path) == [0, 16]
@@ -170,11 +170,11 @@ def test_b10_an_error_that_the_config_tolerates_is_counted_and_the_last_checkpoi
     disk = FailingDisk(tmp_path / "toy" / "checkpoints", errno.ENOSPC, at=1, lasting=True)
     for progress in run.trainer:
         if progress.frames == 16:
-            run.trainer.saver._begun.result()
+            run.trainer.saver._background.result()
             disk.__enter__()
         if progress.frames == 48:
             with pytest.raises(StorageError):
-                run.trainer.saver._begun.result()
+                run.trainer.saver._background.result()
             disk.__exit__(None, None, None)
     assert run.trainer.saver.failed == 2
     assert frames_of(tmp_path) == [0, 16, 64]
@@ -188,7 +188,7 @@ def test_b10_the_last_checkpoint_stops_the_run_also_where_errors_are_tolerated(t
     with pytest.raises(StorageError, match="at frame 64 could not be written"):  # noqa: PT012
         for progress in run.trainer:
             if progress.frames == 48:
-                run.trainer.saver._begun.result()
+                run.trainer.saver._background.result()
                 disk.__enter__()
     disk.__exit__(None, None, None)
     assert frames_of(tmp_path) == [0, 16, 32, 48]

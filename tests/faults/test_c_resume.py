@@ -79,7 +79,7 @@ def test_every_back_end_resumes_exactly(jobs, references, equal, backend, in_bac
 
 def test_c5_an_environment_that_cannot_go_on_says_so(jobs):
     sections = {**PARTS, "env": {"use": "gymnasium", "id": "Measured-v0"}, "run": {"total_frames": 320}}
-    job = jobs.make("measured", "ppo", **sections)
+    job = jobs.make("measured", "ppo", quiet=False, **sections)
     attempt = jobs.run(job, Strike(point="post_optim", count=7))
     assert attempt.struck
     assert "exact = false: env 'Measured-v0'" in attempt.output, "said before the first frame"

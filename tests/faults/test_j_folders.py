@@ -103,7 +103,7 @@ def test_a_folder_that_goes_away_ends_the_run_with_a_message(cli, doing, do, eve
     assert outcome.err.count("was removed") == 1, "said once, at the first write"
 
 
-def test_an_env_that_changes_the_working_directory_scatters_nothing(cli, doing, workdir):
+def test_an_env_that_changes_the_working_directory_scatters_nothing(cli, doing, workdir, pictures):
     (workdir / "far").mkdir()
     outcome = cli("train", doing("import os; os.chdir('far')", checkpoint={"every": 16}, **CSV))
     os.chdir(workdir)

@@ -37,7 +37,7 @@ def files():
 # train
 
 
-def test_train_trains_and_says_what_was_reached(cli, write_config):
+def test_train_trains_and_says_what_was_reached(cli, write_config, pictures):
     outcome = cli("train", write_config(hook=[{"use": "progress-bar"}], **WITH_LOGS))
     assert outcome.code == 0
     for part in ("tiny: 96 frames, 12 updates", "frames per second", "last evaluation", "best evaluation", "runs/tiny"):
@@ -59,10 +59,11 @@ def test_train_trains_and_says_what_was_reached(cli, write_config):
     assert evaluated == [0, 32, 64, 96]
 
 
-def test_quiet_prints_nothing(cli, write_config):
+def test_quiet_prints_nothing_and_draws_nothing(cli, write_config, pictures):
     outcome = cli("train", write_config(hook=[{"use": "progress-bar"}], **WITH_LOGS), "--quiet")
     assert (outcome.code, outcome.out) == (0, "")
     assert "frame" not in outcome.err.replace("frames per batch", "")
+    assert not (RUN / "curves.png").exists()
 
 
 def test_set_overrides_keys_of_the_config(cli, write_config):

@@ -43,8 +43,7 @@ def test_the_compiler_takes_the_pass_of_this_machine():
         def uuid(self):
             return None  # nothing of this test is to be found in a cache
 
-    options = {"cpp_wrapper": True, "post_grad_custom_post_pass": Counting()}
-    compiled = torch.compile(update, fullgraph=True, dynamic=False, options=options)
+    compiled = torch.compile(update, fullgraph=True, dynamic=False, options={"post_grad_custom_post_pass": Counting()})
     torch.testing.assert_close(compiled(*arguments), update(*arguments), rtol=1e-5, atol=1e-5)
     assert torch.ops.aten.mm.default in found[0]
     assert torch.ops.aten.addmm.default not in found[0]

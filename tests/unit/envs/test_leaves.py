@@ -89,7 +89,7 @@ def test_a_leaf_of_double_precision_is_seen_as_rows_hold_it():
 
 def test_copies_of_what_changes_a_leaf_are_whole():
     transform = run(STACKED).collector._context.transforms[0]
-    space = transform._before
+    space = transform._space_in
     rows, first = space.rows(2), np.ones(2, dtype=bool)
     expected = transform.step(rows, first)
     for copied in (copy.deepcopy(transform), pickle.loads(pickle.dumps(transform)), transform.frozen()):

@@ -120,7 +120,7 @@ def test_seeds_without_the_plugin_that_trains_them_name_what_to_install(cli, wri
     assert "pip install rlcore-plugin-reports" in refused.err
 
 
-def test_a_run_ends_well_without_what_draws_its_curves(cli, write_config, no_reports):
+def test_a_run_ends_well_without_what_draws_its_curves(cli, write_config, no_reports, pictures):
     done = cli("train", write_config(logger=[{"use": "csv"}]))
     assert done.code == 0, done.err
     assert "run folder" in done.out

@@ -66,11 +66,11 @@ class Agent:
         self.env_id, self.frame_skip, self.frames = spec.id, spec.frame_skip, frames
         self._shape: tuple[int, ...] = spec.observation_space.shape or ()
         self._raw_dtype = np.dtype(spec.observation_space.dtype)
-        seen = spec
+        policy_spec = spec
         for transform in transforms:
-            seen = transformed_spec(seen, transform)
-        self._check = ActionCheck(seen)
-        self._seen_dtype = dtype or observation_dtype(seen.observation_space)
+            policy_spec = transformed_spec(policy_spec, transform)
+        self._check = ActionCheck(policy_spec)
+        self._seen_dtype = dtype or observation_dtype(policy_spec.observation_space)
         self._is_stateful = offers(policy, StatefulPolicy)
         self.remembers = self._is_stateful or any(
             changes_observations(transform) and defines(transform, Transform.forget_episodes)

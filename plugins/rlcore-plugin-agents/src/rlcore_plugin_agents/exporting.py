@@ -150,13 +150,13 @@ def _compare(agent: Agent, exported: Agent, observations: Array, file: Path) -> 
 
 def _act_alike(agent: Agent, exported: Agent, observations: Array, file: Path) -> None:
     rewards = np.linspace(-1, 1, len(observations)) if agent.reads_rewards else None
-    expected, found = (each.act(observations, reward=rewards) for each in (agent, exported))
+    expected, actual = (each.act(observations, reward=rewards) for each in (agent, exported))
     if expected.dtype.kind == "f":
-        same = np.isclose(found, expected, _RELATIVE, _ABSOLUTE)
+        same = np.isclose(actual, expected, _RELATIVE, _ABSOLUTE)
     else:
-        same = found == expected  # two values may be so near that rounding decides
-    if found.shape != expected.shape or same.mean() < 1 - 2 / _COMPARED:
+        same = actual == expected  # two values may be so near that rounding decides
+    if actual.shape != expected.shape or same.mean() < 1 - 2 / _COMPARED:
         raise ConfigError(
             f"{str(file)!r} is not written: the exported policy acts otherwise than the agent, such as "
-            f"{found.flat[0]} in the place of {expected.flat[0]}; the format safetensors keeps the agent as it is"
+            f"{actual.flat[0]} in the place of {expected.flat[0]}; the format safetensors keeps the agent as it is"
         )

@@ -34,25 +34,25 @@ class Program(nn.Module):
     def __init__(self, parts: AgentParts) -> None:
         super().__init__()
         self._space: Any = parts.spec.observation_space
-        seen = parts.spec
-        before: list[nn.Module] = []
+        spec = parts.spec
+        modules: list[nn.Module] = []
         after: list[nn.Module] = []
         remembering: list[bool] = []
         for number, transform in enumerate(parts.transforms):
-            seen = transformed_spec(seen, transform)
+            spec = transformed_spec(spec, transform)
             label = parts.labels[f"transform.{number}"]
             if changes_observations(transform):
-                before.append(_observation_module(transform, label))
+                modules.append(_observation_module(transform, label))
                 remembering.append(defines(transform, Transform.memory_module))
             if acts_on_actions(transform):
                 after.append(_action_module(transform, label))
-        self.observation_transforms = nn.ModuleList(before)
+        self.observation_transforms = nn.ModuleList(modules)
         self.action_transforms = nn.ModuleList(reversed(after))
         self.model = parts.model  # its weights are those of the program
         self._policy: Any = parts.model.policy  # of either kind, with a state or without
         self._remembering = remembering
         self._policy_remembers = has_memory(parts.model)
-        self._dtype = torch_dtype(observation_dtype(seen.observation_space))
+        self._dtype = torch_dtype(observation_dtype(spec.observation_space))
 
     def forward(self, observation: Observed) -> Tensor:
         """Return the likeliest actions `[env, *action]`.
@@ -60,11 +60,11 @@ class Program(nn.Module):
         Args:
             observation: `[env, *shape]`; or the leaves by their names, where observations are dicts.
         """
-        seen = self._rows(observation)
+        rows = self._rows(observation)
         for module in self.observation_transforms:
-            seen = module(seen)
+            rows = module(rows)
         self._policy.refresh()  # so that the weights it acts with are the parameters
-        return self._taken(self._policy.mode(seen.to(self._dtype)))
+        return self._taken(self._policy.mode(rows.to(self._dtype)))
 
     def initial_states(self, num_envs: int) -> list[Tensor]:
         """Return the states with which episodes begin, `[env, *state]`: of transforms that remember, and the policy."""
@@ -110,20 +110,20 @@ class RememberingProgram(Program):
         """
         states = self._parted(state)
         following: list[Tensor] = []
-        seen = self._rows(observation)
+        rows = self._rows(observation)
         for module, remembers in zip(self.observation_transforms, self._remembering, strict=True):
             if remembers:
-                seen, after = module(seen, states[len(following)], first)
+                rows, after = module(rows, states[len(following)], first)
                 following.append(after)
             else:
-                seen = module(seen)
+                rows = module(rows)
         self._policy.refresh()
-        seen = seen.to(self._dtype)
+        rows = rows.to(self._dtype)
         if self._policy_remembers:
-            action, after = self._policy.mode(seen, states[-1], first)
+            action, after = self._policy.mode(rows, states[-1], first)
             following.append(after)
         else:
-            action = self._policy.mode(seen)
+            action = self._policy.mode(rows)
         return self._taken(action), side_by_side(following)
 
     def _parted(self, state: Tensor) -> list[Tensor]:

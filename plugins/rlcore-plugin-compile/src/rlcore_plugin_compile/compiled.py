@@ -222,8 +222,8 @@ class CompiledUpdate:
         adams = [self._adams[number] for number in due.numbers]
         names = {id(parameter): name for name, parameter in self._loss.named_parameters()}
         of_adams = [[names.get(id(parameter)) for parameter in adam.adam.parameters] for adam in adams]
-        taken = {name for several in of_adams for name in several}
-        others = {name: value.detach() for name, value in self._loss.named_parameters() if name not in taken}
+        optimized = {name for several in of_adams for name in several}
+        others = {name: value.detach() for name, value in self._loss.named_parameters() if name not in optimized}
         buffers = dict(self._loss.named_buffers())
         pairs = (self._pairs or []) if moves else []
         columns: dict[Key, Tensor] | None = None

@@ -40,8 +40,8 @@ class CudaGraph:
         # a compiled function is made for the strides of its first call, and an entry can be a column of wider rows
         if not self._calls:
             self._entries = [torch.empty_like(entry, memory_format=torch.contiguous_format) for entry in entries]
-        for own, entry in zip(self._entries, entries, strict=True):
-            own.copy_(entry)
+        for static, entry in zip(self._entries, entries, strict=True):
+            static.copy_(entry)
         self._calls += 1
         if self._calls <= _WARM_UP:
             return self._function(self._entries, *fixed)

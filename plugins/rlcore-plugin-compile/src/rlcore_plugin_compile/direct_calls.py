@@ -66,11 +66,11 @@ class DirectCalls:
         assert self._graph_compiler is not None
         kernels: Kernels = self._graph_compiler(graph, examples, options=self._options)
 
-        def first(*taken: Any) -> Sequence[Tensor]:
-            given = kernels(*taken)
+        def first(*arguments: Any) -> Sequence[Tensor]:
+            outputs = kernels(*arguments)
             if not self._looked:  # else calls stay as they are, and nothing is kept of them
-                self._kernels, self._taken, self._given = kernels, list(taken), given
-            return given
+                self._kernels, self._taken, self._given = kernels, list(arguments), outputs
+            return outputs
 
         return first
 

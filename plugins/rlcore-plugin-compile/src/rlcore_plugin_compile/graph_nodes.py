@@ -19,9 +19,9 @@ def replace(
     graph: fx.Graph, fits: Callable[[fx.Node], bool], replacement: Callable[[fx.Graph, fx.Node], fx.Node]
 ) -> int:
     """Replace the nodes that fit, each by the last of the new nodes that have its value; return how many."""
-    found = [node for node in graph.nodes if fits(node)]
-    for node in found:
+    matches = [node for node in graph.nodes if fits(node)]
+    for node in matches:
         with graph.inserting_before(node):
             node.replace_all_uses_with(replacement(graph, node))
         graph.erase_node(node)
-    return len(found)
+    return len(matches)

@@ -157,7 +157,8 @@ class SideBySide:
         else:
             sides = [
                 _Side(
-                    names, tuple(n for n, own in zip(due.numbers, minimised, strict=True) if own and own <= set(names))
+                    names,
+                    tuple(n for n, sums in zip(due.numbers, minimised, strict=True) if sums and sums <= set(names)),
                 )
                 for names in asked
             ]
@@ -187,14 +188,14 @@ class SideBySide:
     def _beside(self, entries: Mapping[Key, Tensor], due: Due, plan: _Plan) -> dict[str, Tensor]:
         tasks = [partial(self._side, entries, side) for side in plan.sides]
         try:
-            found: dict[str, Tensor] = {}
+            results: dict[str, Tensor] = {}
             for part in run_side_by_side(tasks, self._threads[: len(tasks) - 1]):
-                found |= part
+                results |= part
         except BaseException:
             for number in due.numbers:  # another side may be through with its backward
                 self._steps[number].forget()
             raise
-        metrics = {key: found[key] for key in plan.keys}
+        metrics = {key: results[key] for key in plan.keys}
         if len(self._steps) == 1:
             self._steps[0].note(metrics)
         return metrics
@@ -323,15 +324,15 @@ def _shared(losses: Mapping[str, Tensor], sides: Sequence[tuple[str, ...]]) -> s
 
 def _leaves(values: Sequence[Tensor]) -> set[int]:
     """Return the parameters that values have gradients for."""
-    found: set[int] = set()
-    seen: set[Any] = set()
+    leaves: set[int] = set()
+    visited: set[Any] = set()
     waiting = [value.grad_fn for value in values]
     while waiting:
         node: Any = waiting.pop()
-        if node is None or node in seen:
+        if node is None or node in visited:
             continue
-        seen.add(node)
+        visited.add(node)
         if type(node).__name__ == "AccumulateGrad":
-            found.add(id(node.variable))
+            leaves.add(id(node.variable))
         waiting.extend(following for following, _ in node.next_functions)
-    return found
+    return leaves

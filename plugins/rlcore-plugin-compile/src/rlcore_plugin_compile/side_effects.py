@@ -42,7 +42,7 @@ class Attributes:
         return [name for name in names if not _same(self._values.get(name), now.get(name))]
 
     def _now(self) -> dict[str, list[Any]]:
-        own = {
+        of_module = {
             f"{prefix}.{name}".removeprefix("."): _contents(value)
             for prefix, module in self._loss.named_modules()
             for name, value in vars(module).items()
@@ -56,7 +56,7 @@ class Attributes:
             for name, value in vars(sys.modules[file]).items()
             if not name.startswith("__") and isinstance(value, (*_PLAIN, *_HOLDERS, Tensor))
         }
-        return own | of_files
+        return of_module | of_files
 
 
 def compiled_without_side_effects(loss: nn.Module, call: Callable[[], Result]) -> Result:
@@ -65,7 +65,7 @@ def compiled_without_side_effects(loss: nn.Module, call: Callable[[], Result]) -
     Raises:
         ConfigError: the compiler cannot make one graph of the loss, or the loss changes its own attributes or globals.
     """
-    before = Attributes(loss)
+    attributes = Attributes(loss)
     kind = type(loss).__name__
     try:
         result = call()
@@ -76,7 +76,7 @@ def compiled_without_side_effects(loss: nn.Module, call: Callable[[], Result]) -
             f"[learner] compile = true: {kind} cannot be one graph of tensors ({reason}); leave out `if` over a "
             "tensor, tensors kept in attributes and lists, prints and calls of other libraries; or set compile = false"
         ) from error
-    if changed := before.changed():
+    if changed := attributes.changed():
         raise ConfigError(
             f"[learner] compile = true: {kind} changes {', '.join(changed)}, which a compiled update does once, when "
             "it is compiled, and never again. Return such figures as metrics, keep tensors in a buffer "
@@ -96,10 +96,10 @@ def _contents(value: Any) -> list[Any]:
     return [value]
 
 
-def _same(before: list[Any] | None, after: list[Any] | None) -> bool:
-    if before is None or after is None or len(before) != len(after):
+def _same(old: list[Any] | None, new: list[Any] | None) -> bool:
+    if old is None or new is None or len(old) != len(new):
         return False
-    return all(one is other or _equal(one, other) for one, other in zip(before, after, strict=True))
+    return all(one is other or _equal(one, other) for one, other in zip(old, new, strict=True))
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -19,8 +19,8 @@ def look_up(owner: object, name: str) -> Any:
 
 def compiler_errors() -> tuple[type[Exception], ...]:
     """Return the errors of a function that cannot be compiled; none where this version of torch has others."""
-    found = look_up(look_up(look_up(torch, "_dynamo"), "exc"), "TorchDynamoException")
-    return (found,) if isinstance(found, type) and issubclass(found, Exception) else ()
+    error = look_up(look_up(look_up(torch, "_dynamo"), "exc"), "TorchDynamoException")
+    return (error,) if isinstance(error, type) and issubclass(error, Exception) else ()
 
 
 def graph_compiler() -> Callable[..., Any] | None:

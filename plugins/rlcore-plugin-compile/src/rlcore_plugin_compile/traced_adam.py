@@ -86,11 +86,11 @@ class TracedAdam:
         spread = _bias_correction(beta2, steps).rsqrt()
         rate1, rate2 = (torch.where(finite, 1 - beta, 0.0) for beta in (beta1, beta2))
         shrink = torch.where(finite, lr * decay, 0.0)
-        size, spread, rate1, rate2, shrink, scale, taken = _computed_once(
+        size, spread, rate1, rate2, shrink, scale, stepped = _computed_once(
             size, spread, rate1, rate2, shrink, scale, finite.to(norm.dtype)
         )
         for value, gradient, first, second in zip(values, gradients, firsts, seconds, strict=True):
-            gradient = torch.where(taken > 0, gradient * scale, 0.0)
+            gradient = torch.where(stepped > 0, gradient * scale, 0.0)
             if decay and self.adam.decoupled:
                 value.sub_(shrink * value)
             elif decay:

@@ -71,9 +71,9 @@ def _further_places(loss: nn.Module) -> dict[str, str]:
     names: dict[int, str] = {}
     further: dict[str, str] = {}
     for path, module in loss.named_modules():  # each module once, by the name of its first place
-        for own, tensor in (*module.named_parameters(path, recurse=False), *module.named_buffers(path, recurse=False)):
-            if names.setdefault(id(tensor), own) != own:
-                further[own] = names[id(tensor)]
+        for name, tensor in (*module.named_parameters(path, recurse=False), *module.named_buffers(path, recurse=False)):
+            if names.setdefault(id(tensor), name) != name:
+                further[name] = names[id(tensor)]
     return further
 
 
@@ -101,15 +101,15 @@ def _are_apart(totals: list[Tensor], parameters: Mapping[str, list[Tensor]]) -> 
     apart = True
     everything = [parameter for several in parameters.values() for parameter in several]
     for (name, several), total in zip(parameters.items(), totals, strict=True):
-        found: Sequence[Tensor | None] = [None] * len(everything)
+        gradients: Sequence[Tensor | None] = [None] * len(everything)
         if total.requires_grad:
-            found = torch.autograd.grad(total, everything, retain_graph=True, allow_unused=True)
-        reached = {id(parameter) for parameter, value in zip(everything, found, strict=True) if value is not None}
-        own = {id(parameter) for parameter in several}
-        if not reached & own:
+            gradients = torch.autograd.grad(total, everything, retain_graph=True, allow_unused=True)
+        reached = {id(parameter) for parameter, value in zip(everything, gradients, strict=True) if value is not None}
+        ids = {id(parameter) for parameter in several}
+        if not reached & ids:
             raise ConfigError(
-                f"[optimizer] {name!r}: the losses depend on none of its {len(own)} parameters, so it has no step to "
+                f"[optimizer] {name!r}: the losses depend on none of its {len(ids)} parameters, so it has no step to "
                 "take; build it over those of the loss"
             )
-        apart = apart and reached <= own
+        apart = apart and reached <= ids
     return apart

@@ -115,10 +115,10 @@ class UpdateGraph:
         """Return what the loss reads, by key."""
         if self._gathered is None:
             return dict(zip(self._given, entries, strict=True))
-        *given, places = entries
+        *whole, places = entries
         columns = state[_OF_ADAM * len(self._adams) + 2]
-        found = dict(zip(self._given, given, strict=True))
-        return found | {key: column[places] for key, column in zip(self._gathered, columns, strict=True)}
+        ungathered = dict(zip(self._given, whole, strict=True))
+        return ungathered | {key: column[places] for key, column in zip(self._gathered, columns, strict=True)}
 
     def _gradients(
         self, entries: list[Tensor], state: State
@@ -129,8 +129,8 @@ class UpdateGraph:
         gradients: list[list[Tensor]] = []
         totals: list[Tensor] = []
         for chosen in [numbers] if self._traced.apart else [[number] for number in numbers]:
-            found, (these, returned, changed) = self._gradients_of(chosen, entries, state)
-            gradients += found
+            of_losses, (these, returned, changed) = self._gradients_of(chosen, entries, state)
+            gradients += of_losses
             totals += these
             if chosen[0] == 0:  # of further passes all this is the same
                 values, moved = returned, changed
@@ -164,9 +164,9 @@ class UpdateGraph:
         finite: list[Tensor] = []
         for number, adam in enumerate(self._adams):
             tensors = state[_OF_ADAM * number : _OF_ADAM * (number + 1)]
-            norm, taken = adam.step(gradients[number], totals[number], tensors)
+            norm, stepped = adam.step(gradients[number], totals[number], tensors)
             norms.append(norm)
-            finite.append(taken)
+            finite.append(stepped)
         named = self._named(state)
         for name, value in zip(self._moving, moved, strict=True):
             named[name].copy_(torch.where(torch.stack(finite).all(), value, named[name]))

@@ -1,4 +1,4 @@
-"""The losses of C51 and QR-DQN: distributions of returns instead of their means."""
+"""The losses of C51 and QR-DQN, which learn distributions of returns instead of their means."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from rlcore_plugin_dqn.network import CategoricalQNetwork, QuantileQNetwork, of_
 class C51Loss(QLearningLoss):
     """The cross entropy between a distribution of the return and its projected target (Bellemare et al., 2017).
 
-    Algorithm 1 of arXiv 1707.06887; `double` as in Hessel et al., 2018. Reads what `DQNLoss` reads. Returns `loss_q`,
-    the metric `q_value` (mean value of the actions taken) and `td_error` `[sample, 1]`, which is the cross entropy of
-    the sample less the entropy of its target: their divergence, as a priority.
+    Algorithm 1 of arXiv 1707.06887; `double` as in Hessel et al., 2018. Reads the entries of `DQNLoss`. Returns
+    `loss_q`, the metric `q_value` (mean value of the actions) and the priorities `td_error` `[sample, 1]`: the cross
+    entropy of each sample less the entropy of its target, which is their divergence.
 
     Raises:
         ConfigError: the model has plain values.
@@ -39,7 +39,7 @@ class C51Loss(QLearningLoss):
         """Return the loss and metrics of a minibatch."""
         target = self._target(minibatch)
         logits = self.q_values.logits(minibatch["observation"], self._noise(minibatch, NETWORK))
-        log_probs = of_action(logits, self._taken(minibatch)).log_softmax(-1)
+        log_probs = of_action(logits, self._action_index(minibatch)).log_softmax(-1)
         errors = -(target * log_probs).sum(-1, keepdim=True)
         with torch.no_grad():
             divergence = errors + torch.special.xlogy(target, target).sum(-1, keepdim=True)
@@ -53,18 +53,21 @@ class C51Loss(QLearningLoss):
         action = self._next_action(minibatch, self.target_q_values.expected(logits))
         probs = of_action(logits, action).softmax(-1)
         support: Tensor = self.target_q_values.support
-        going = ~minibatch["next", "terminated"]
-        returns = minibatch["next", "reward"] + self._discount(minibatch) * going * support
+        goes_on = ~minibatch["next", "terminated"]
+        returns = minibatch["next", "reward"] + self._discount(minibatch) * goes_on * support
         return project(returns, probs, support)
 
 
 def project(returns: Tensor, probs: Tensor, support: Tensor) -> Tensor:
-    """Return the distribution over `support` `[atom]` nearest to one over other values; each is split between two.
+    """Project a distribution onto `support`: each probability is split between the two nearest atoms.
 
     Args:
-        returns: the values, `[sample, atom]`; those outside of the support count as its ends.
-        probs: their probabilities, `[sample, atom]`.
+        returns: the values of the distribution, `[sample, atom]`; values outside of the support move to its ends.
+        probs: the probabilities of these values, `[sample, atom]`.
         support: values at equal distances, `[atom]`.
+
+    Returns:
+        Probabilities `[sample, atom]`.
     """
     distance = support[1] - support[0]
     clamped = returns.clamp(min=support[0], max=support[-1])
@@ -76,8 +79,8 @@ class QuantileLoss(QLearningLoss):
     """The quantile Huber loss between quantiles of the return and those of its target (Dabney et al., 2018).
 
     Algorithm 1 and equation 10 of arXiv 1710.10044: summed over the quantiles, a mean over those of the target. Reads
-    what `DQNLoss` reads. Returns `loss_q`, the metric `q_value` (mean value of the actions taken) and `td_error`
-    `[sample, 1]`, which is the loss of the sample, as a priority.
+    the entries of `DQNLoss`. Returns `loss_q`, the metric `q_value` (mean value of the actions) and the priorities
+    `td_error` `[sample, 1]`: the loss of each sample.
 
     Raises:
         ConfigError: the model has no quantiles.
@@ -99,7 +102,7 @@ class QuantileLoss(QLearningLoss):
     def forward(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
         """Return the loss and metrics of a minibatch."""
         by_action = self.q_values.quantiles(minibatch["observation"], self._noise(minibatch, NETWORK))
-        quantiles = of_action(by_action, self._taken(minibatch))
+        quantiles = of_action(by_action, self._action_index(minibatch))
         errors = quantile_huber(quantiles, self._target(minibatch), self.q_values.fractions, self._kappa)
         return {
             "loss_q": weighted_mean(errors, minibatch),
@@ -112,9 +115,9 @@ class QuantileLoss(QLearningLoss):
         """Return the quantiles of the return `[sample, quantile]`."""
         by_action = self.target_q_values.quantiles(minibatch["next", "observation"], self._noise(minibatch, TARGET))
         action = self._next_action(minibatch, self.target_q_values.expected(by_action))
-        going = ~minibatch["next", "terminated"]
+        goes_on = ~minibatch["next", "terminated"]
         following = of_action(by_action, action)
-        return minibatch["next", "reward"] + self._discount(minibatch) * going * following
+        return minibatch["next", "reward"] + self._discount(minibatch) * goes_on * following
 
 
 def quantile_huber(quantiles: Tensor, target: Tensor, fractions: Tensor, kappa: float) -> Tensor:
@@ -129,12 +132,12 @@ def quantile_huber(quantiles: Tensor, target: Tensor, fractions: Tensor, kappa: 
         fractions: of the return below each quantile, `[quantile]`.
         kappa: where the Huber loss turns linear.
     """
-    # [sample, quantile, number]: as few passes over these as there can be, since they are the cost of the loss
+    # [sample, quantile, number]: the largest tensors of the loss, so as few passes over them as possible
     difference = target.unsqueeze(1) - quantiles.unsqueeze(2)
     with torch.no_grad():
         slope = difference.clamp(-kappa, kappa).div_(kappa) if kappa else difference.sign()
         half = 0.5 * kappa * slope
         fraction = fractions.unsqueeze(-1)
         slope = torch.where(difference < 0, 1 - fraction, fraction).mul_(slope)
-    # the slope of the Huber loss is all that its gradient needs
+    # the Huber loss is linear in its slope, so a slope without a gradient gives the right one
     return (slope * (difference - half)).mean(2).sum(1, keepdim=True)

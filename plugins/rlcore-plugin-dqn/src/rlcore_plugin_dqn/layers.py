@@ -1,4 +1,4 @@
-"""Linear layers, plain or noisy, and the network made of them: an MLP with duelling streams, noisy layers, or both."""
+"""Linear layers, plain or noisy, and an MLP of them with duelling streams, noisy layers, or both."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rlcore_plugin_mlp.network import ACTIVATIONS, Activation, Initialisation, i
 from rlcore_plugin_mlp.unfilled import unfilled
 from torch import Tensor, nn
 
-# a layer as it is called: inputs and the noise of the layer, None for its means
+# a layer as a function of inputs and noise; without noise it uses the means of its weights
 Applied: TypeAlias = Callable[[Tensor, Tensor | None], Tensor]
 _HIDDEN_GAIN: Final = math.sqrt(2)
 
 
 class PlainLinear(nn.Linear):
-    """A linear layer that is called as a noisy one is, and takes no noise.
+    """Linear layer with the arguments of a noisy one; it ignores noise.
 
     Attributes:
         noise_size: 0.
@@ -31,13 +31,13 @@ class PlainLinear(nn.Linear):
         return super().forward(inputs)
 
     def raw(self) -> Applied:
-        """Return `forward` for `[row, inputs]`, without gradients, over views of the weights as they lie now."""
+        """Return `forward` for `[row, inputs]` without gradients, over views of the weights in their memory."""
         weight, bias = self.weight.detach().t(), self.bias.detach()
         return lambda inputs, _: torch.addmm(bias, inputs, weight)
 
 
 class NoisyLinear(PlainLinear):
-    """A linear layer whose weights and biases have a deviation of their own, which is learnt: `mean + sigma * noise`.
+    """Linear layer with a learnt deviation of each weight and bias: `mean + sigma * noise`.
 
     Factorised Gaussian noise (Fortunato et al., 2018, arXiv 1706.10295, equations 9 to 11): the noise of a weight is
     that of its input times that of its output, `f(x) = sgn(x) sqrt(|x|)` of standard normal numbers.
@@ -45,10 +45,10 @@ class NoisyLinear(PlainLinear):
     Args:
         inputs: of the layer.
         outputs: of the layer.
-        sigma: each deviation at first, times the root of the inputs.
+        sigma: initial deviation, times the root of the number of inputs.
 
     Attributes:
-        noise_size: how many numbers its noise has: one for each input, then one for each output.
+        noise_size: length of its noise: a number for each input, then one for each output.
     """
 
     def __init__(self, inputs: int, outputs: int, sigma: float) -> None:
@@ -60,7 +60,7 @@ class NoisyLinear(PlainLinear):
 
     @torch.no_grad()
     def reset_sigma(self) -> None:
-        """Set every deviation to what it is at first."""
+        """Set every deviation to its initial value."""
         self.weight_sigma.fill_(self._sigma)
         self.bias_sigma.fill_(self._sigma)
 
@@ -69,19 +69,19 @@ class NoisyLinear(PlainLinear):
 
         Args:
             inputs: `[..., inputs]`.
-            noise: `[noise_size]`, the same for every row; or `[..., noise_size]`, one for each; None for the means.
+            noise: `[noise_size]` for all rows, or `[..., noise_size]` for each row; None for the means.
         """
         if noise is None:
             return super().forward(inputs)
         entering, leaving = torch.split(noise, [self.in_features, self.out_features], -1)
-        if noise.ndim == 1:  # the weights are made once, and multiplied once
+        if noise.ndim == 1:  # one noise for all rows: one matrix of weights, and one product
             weight = torch.addcmul(self.weight, self.weight_sigma, torch.outer(leaving, entering))
             return nn.functional.linear(inputs, weight, torch.addcmul(self.bias, self.bias_sigma, leaving))
         deviation = nn.functional.linear(inputs * entering, self.weight_sigma, self.bias_sigma)
         return torch.addcmul(super().forward(inputs), leaving, deviation)
 
     def raw(self) -> Applied:
-        """Return `forward` for `[row, inputs]`, without gradients, over views of the weights as they lie now."""
+        """Return `forward` for `[row, inputs]` without gradients, over views of the weights in their memory."""
         sizes = [self.in_features, self.out_features]
         mean, sigma, bias = super().raw(), self.weight_sigma.detach().t(), self.bias_sigma.detach()
 
@@ -95,30 +95,30 @@ class NoisyLinear(PlainLinear):
 
 
 def factorised(shape: Sequence[int], generator: torch.Generator) -> Tensor:
-    """Return noise of inputs and outputs: `sgn(x) sqrt(|x|)` of standard normal numbers, float32 `[*shape]`."""
+    """Return the noise `sgn(x) sqrt(|x|)` of standard normal numbers, float32 `[*shape]`."""
     normal = torch.randn(*shape, generator=generator, device=generator.device)
     return normal.sign() * normal.abs_().sqrt_()
 
 
 class StreamedMLP(nn.Module):
-    """An MLP from observations to `outputs` numbers for each action, with two streams or one, of one kind of layer.
+    """MLP from observations to `outputs` numbers for each action, with one or two streams.
 
-    With `duelling` the last hidden layer and what follows it are there twice, for the value of the state and for the
+    With `duelling` the layers from the last hidden one on are there twice, for the value of the state and for the
     advantages of the actions: `value + advantage - mean advantage` (Wang et al., 2016, arXiv 1511.06581, equation 9).
 
     Args:
         sizes: inputs and hidden sizes.
         num_actions: how many actions.
-        outputs: numbers for each action: 1, or those of a distribution, which duel one by one.
+        outputs: numbers for each action: 1, or the size of a distribution.
         activation: between the layers.
         initialisation: of weights and biases, as of an MLP; orthogonal with a gain of 1 in the last layers.
         duelling: whether there are two streams.
         sigma: of the noise of each layer, see `NoisyLinear`; None for plain layers.
-        casts: whether observations are of another kind than float32.
+        casts: whether observations are of another dtype than float32.
         generator: samples the weights.
 
     Attributes:
-        noise_size: how many numbers the noise of all layers has; 0 without noisy ones.
+        noise_size: length of the noise of all layers together; 0 without noisy layers.
     """
 
     def __init__(
@@ -140,18 +140,18 @@ class StreamedMLP(nn.Module):
         self._casts = casts
 
         def layers(*widths: int, last: bool) -> nn.ModuleList:
-            made = nn.ModuleList(_layer(*pair, sigma) for pair in pairwise(widths))
-            for layer in made:
-                initialise(layer, initialisation, 1.0 if last and layer is made[-1] else _HIDDEN_GAIN, generator)
+            modules = nn.ModuleList(_layer(*pair, sigma) for pair in pairwise(widths))
+            for layer in modules:
+                initialise(layer, initialisation, 1.0 if last and layer is modules[-1] else _HIDDEN_GAIN, generator)
                 if isinstance(layer, NoisyLinear):
                     layer.reset_sigma()
-            return made
+            return modules
 
         shared = max(1, len(sizes) - 1) if duelling else len(sizes)
-        own = sizes[shared - 1 :]
+        of_stream = sizes[shared - 1 :]
         self.body = layers(*sizes[:shared], last=False)
-        self.value = layers(*own, outputs, last=True) if duelling else nn.ModuleList()
-        self.advantage = layers(*own, num_actions * outputs, last=True)
+        self.value = layers(*of_stream, outputs, last=True) if duelling else nn.ModuleList()
+        self.advantage = layers(*of_stream, num_actions * outputs, last=True)
         self._noise_sizes = [layer.noise_size for stream in self._streams() for layer in stream]
         self.noise_size = sum(self._noise_sizes)
 
@@ -165,7 +165,7 @@ class StreamedMLP(nn.Module):
         return self._through(self._streams(), observation, noise)
 
     def raw(self) -> Callable[..., Tensor]:
-        """Return `forward` for `[row, inputs]`, without gradients, over views of the weights as they lie now."""
+        """Return `forward` for `[row, inputs]` without gradients, over views of the weights in their memory."""
         streams = [[layer.raw() for layer in stream] for stream in self._streams()]
         return lambda observation, noise=None: self._through(streams, observation, noise)
 

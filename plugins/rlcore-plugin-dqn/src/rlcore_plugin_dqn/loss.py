@@ -1,4 +1,4 @@
-"""The loss of DQN and double DQN, and what every Q-learning loss needs."""
+"""The loss of DQN and double DQN, and the base of all Q-learning losses."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from rlcore.learners import TargetConfig, TargetUpdater
 from rlcore.types import Context, Key, Loss, offers
 from rlcore_plugin_dqn.layers import factorised
-from rlcore_plugin_dqn.network import given, noise_size
+from rlcore_plugin_dqn.network import noise_arguments, noise_size
 from rlcore_plugin_dqn.shifted import MasksActions, NumbersActions
 
 NOISE: Final = "noise"
-# whose noise its rows are
+# rows of the noise in a minibatch: of the network, of its target, and of the choice of the next action
 NETWORK, TARGET, _CHOICE = 0, 1, 2
 Error = Literal["smooth_l1", "l1", "l2"]
 
@@ -26,7 +26,7 @@ def _half_l2(value: Tensor, target: Tensor, reduction: str) -> Tensor:
     return nn.functional.huber_loss(value, target, reduction=reduction, delta=math.inf)  # never linear: in one kernel
 
 
-# from values, targets and torch's word for what becomes of the errors of the samples: "mean" or "none"
+# functions of values, targets and the reduction of torch: "mean" or "none"
 ERRORS: Final[dict[Error, Callable[..., Tensor]]] = {
     "smooth_l1": nn.functional.smooth_l1_loss,
     "l1": nn.functional.l1_loss,
@@ -35,22 +35,21 @@ ERRORS: Final[dict[Error, Callable[..., Tensor]]] = {
 
 
 class QLearningConfig(TargetConfig):
-    """What the losses share."""
+    """Keys of all Q-learning losses."""
 
     gamma: float = Field(0.99, ge=0, le=1, description="discount")
     double: bool = Field(False, description="the network chooses the next action, and its target values it")
 
 
 class QLearningLoss(nn.Module, Loss):
-    """Holds the networks, moves the target, and says what follows a transition.
+    """Base of Q-learning losses: holds the networks, moves the target, and chooses next actions.
 
-    Noisy networks get noise that is the same for all samples of an update, and another for the network, for its target
-    and, with `double`, for the choice of the next action (Fortunato et al., 2018, arXiv 1706.10295, section 3.1).
+    A noisy network gets one noise for all samples of an update. The network, its target and, with `double`, the choice
+    of the next action have different noise (Fortunato et al., 2018, arXiv 1706.10295, section 3.1).
 
     Attributes:
         target_updater: moves `target_q_values`, called by the learner; None where the network is its own target.
-        sample_noise: samples that noise, the entry `noise` `[network, number]` of a minibatch; the default
-            without noisy layers.
+        sample_noise: with noisy layers, samples the entry `noise` `[network, number]` of a minibatch.
     """
 
     requires = ("q_values", "target_q_values")
@@ -80,35 +79,35 @@ class QLearningLoss(nn.Module, Loss):
             self.sample_noise = self._sample_noise  # type: ignore[method-assign]
 
     def _sample_noise(self, samples: int, generator: torch.Generator) -> Mapping[Key, Tensor]:
-        """Return the noise of the network, of its target and of the choice, by the generator's device."""
+        """Return the noise of the network, of its target and of the choice, on the device of the generator."""
         return {NOISE: factorised((3 if self._double else 2, self._noise_size), generator)}
 
     def _noise(self, minibatch: Mapping[Key, Tensor], network: int) -> Tensor | None:
-        """Return the noise `[number]` of one of the networks; None without noisy layers."""
+        """Return the noise `[number]` of a network; None without noisy layers."""
         return minibatch[NOISE][network] if self._noise_size else None
 
-    def _taken(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
-        """Return the actions that were taken, as the networks count them: from 0 on."""
+    def _action_index(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
+        """Return the actions of a minibatch as indices of the values of a network, from 0 on."""
         action = minibatch["action"]
         return action - self._first_action if self._first_action else action
 
     def _discount(self, minibatch: Mapping[Key, Tensor]) -> Tensor | float:
-        """Return the discount of the value that follows: over several steps, where transitions have several."""
+        """Return the discount of the next value; a tensor where transitions join several steps."""
         steps = minibatch.get("steps_to_next_obs", None)
         return self._gamma if steps is None else self._gamma**steps
 
     def _next_action(self, minibatch: Mapping[Key, Tensor], target_values: Tensor) -> Tensor:
-        """Return the best next actions that are allowed, int64 `[sample, 1]`, by the network (double) or its target."""
+        """Return the best allowed next actions, int64 `[sample, 1]`, by the network (`double`) or its target."""
         if self._double:
             noise = self._noise(minibatch, _CHOICE)
-            target_values = self.q_values(minibatch["next", "observation"], *given(noise))
+            target_values = self.q_values(minibatch["next", "observation"], *noise_arguments(noise))
         if self._mask is not None:
             target_values = self._mask(target_values, minibatch["next", "observation"])
         return target_values.argmax(-1, keepdim=True)
 
 
 def weighted_mean(errors: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
-    """Return the mean of errors `[sample, 1]`, each times its importance weight, which a prioritized buffer adds."""
+    """Return the mean of errors `[sample, 1]`, each times its importance weight from a prioritized buffer."""
     weight = minibatch.get("priority_weight", None)
     return errors.mean() if weight is None else (errors * weight).mean()
 
@@ -133,8 +132,8 @@ class DQNLoss(QLearningLoss):
 
     def forward(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
         """Return the loss and metrics of a minibatch."""
-        values = self.q_values(minibatch["observation"], *given(self._noise(minibatch, NETWORK)))
-        value = values.gather(-1, self._taken(minibatch).unsqueeze(-1))
+        values = self.q_values(minibatch["observation"], *noise_arguments(self._noise(minibatch, NETWORK)))
+        value = values.gather(-1, self._action_index(minibatch).unsqueeze(-1))
         target, number = self._target(minibatch), value.detach()
         return {
             "loss_q": self._mean_error(value, target, minibatch),
@@ -150,11 +149,12 @@ class DQNLoss(QLearningLoss):
     @torch.no_grad()
     def _target(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
         noise = self._noise(minibatch, TARGET)
-        values = self.target_q_values(minibatch["next", "observation"], *given(noise))
+        values = self.target_q_values(minibatch["next", "observation"], *noise_arguments(noise))
         if self._double or self._mask is not None:
             best = values.gather(-1, self._next_action(minibatch, values))
         else:
             best = values.amax(-1, keepdim=True)
+        # in place: `best` is a new tensor, and nothing else reads it
         following = best.masked_fill_(minibatch["next", "terminated"], 0.0)
         reward, discount = minibatch["next", "reward"], self._discount(minibatch)
         if isinstance(discount, float):

@@ -1,4 +1,4 @@
-"""Epsilon-greedy policies that keep to the mask of actions in their observations."""
+"""Epsilon-greedy policies for observations with a mask of allowed actions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch import Tensor
 
 from rlcore.types import Progress
 from rlcore_plugin_dqn.layers import factorised
-from rlcore_plugin_dqn.network import given, noise_size
+from rlcore_plugin_dqn.network import noise_arguments, noise_size
 from rlcore_plugin_dqn.policy import EpsilonConfig, EpsilonGreedy
 
 
 class MaskedEpsilonGreedy(EpsilonGreedy):
-    """Takes the allowed action of the highest value, or with probability epsilon any that is allowed.
+    """Takes the allowed action of the highest value, or with probability epsilon a random allowed one.
 
     Args:
         q_values: a module with a method `raw` that returns its forward pass, observations to `[..., action]`.
@@ -32,17 +32,17 @@ class MaskedEpsilonGreedy(EpsilonGreedy):
         self._mask = mask
 
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
-        """Sample for a batch, float32 `[time, env, 1 + action]`: 1 for a random action, and how soon each is taken."""
+        """Sample for a batch, float32 `[time, env, 1 + action]`: 1 for a random action, and random ranks of actions."""
         noise = torch.rand(steps, num_envs, 1 + self._num_actions, generator=generator, device=generator.device)
         noise[..., 0] = (noise[..., 0] < self.epsilon).float()
         return noise
 
     def foretold(self, noise: Tensor) -> tuple[Tensor, list[bool]] | None:
-        """Return None: which random action is taken depends on the mask."""
+        """Return None: random actions depend on the mask, which is not known yet."""
         return None
 
     def explored(self, values: Tensor, observation: Tensor, noise: Tensor) -> Tensor:
-        """Return actions, int64 `[env]`, by their values `[env, action]`, some of them random."""
+        """Return actions, int64 `[env]`, by their values `[env, action]`, or at random where the noise says so."""
         numbers = torch.where(noise[:, :1] > 0, noise[:, 1:], values)
         return self._mask(numbers, observation).argmax(-1)
 
@@ -52,7 +52,7 @@ class MaskedEpsilonGreedy(EpsilonGreedy):
 
 
 class MaskedNoisyEpsilonGreedy(MaskedEpsilonGreedy):
-    """The same with the values of a network with noise, new in each step and env (Fortunato et al., 2018)."""
+    """Acts on a noisy network, with new noise in each step and env (Fortunato et al., 2018)."""
 
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
         """Sample for a batch, float32 `[time, env, 1 + action + noise]`."""
@@ -60,7 +60,7 @@ class MaskedNoisyEpsilonGreedy(MaskedEpsilonGreedy):
         return torch.cat([super().draw(steps, num_envs, generator), noise], -1)
 
     def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Return actions, int64 `[env]`, and the same again: nothing more is to be described."""
+        """Return actions, int64 `[env]`, twice: `describe` needs no parameters."""
         of_actions, of_network = noise.tensor_split([1 + self._num_actions], dim=-1)
-        action = self.explored(self._forward(observation, *given(of_network)), observation, of_actions)
+        action = self.explored(self._forward(observation, *noise_arguments(of_network)), observation, of_actions)
         return action, action

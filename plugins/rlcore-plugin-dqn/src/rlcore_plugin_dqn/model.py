@@ -1,4 +1,4 @@
-"""The model component: a Q-network, its target, and the policy that explores with it."""
+"""The model component `q-network`: a Q-network, its target, and a policy that explores."""
 
 from __future__ import annotations
 
@@ -25,18 +25,17 @@ from rlcore_plugin_dqn.shifted import Shifted
 
 
 class QNetworkModel(nn.Module):
-    """`q_values`, observations `[..., inputs]` to `[..., action]`; and `target_q_values`, which the loss moves.
+    """Holds `q_values`, observations `[..., inputs]` to `[..., action]`, and `target_q_values`, which the loss moves.
 
-    With `atoms` above 1 both are `CategoricalQNetwork`, as the loss `c51` needs them; with `quantiles` above 1
-    `QuantileQNetwork`, for the loss `qr-dqn`. Any of them may have duelling streams (Wang et al., 2016, arXiv
-    1511.06581) and noisy layers (Fortunato et al., 2018, arXiv 1706.10295), whose noise they take after the
-    observation. A model with noisy layers acts with noise in place of random actions: epsilon is 0 unless
-    `epsilon_start` says otherwise.
+    With `atoms` above 1 both are a `CategoricalQNetwork`, for the loss `c51`; with `quantiles` above 1 a
+    `QuantileQNetwork`, for the loss `qr-dqn`. They may have duelling streams (Wang et al., 2016, arXiv 1511.06581) and
+    noisy layers (Fortunato et al., 2018, arXiv 1706.10295), which take their noise after the observation. A model with
+    noisy layers explores by noise instead of random actions: epsilon is 0 unless `epsilon_start` is set.
 
     Attributes:
         schedulable: `epsilon`, which a schedule may move instead of `epsilon_end` and `epsilon_fraction`.
-        first_action: the number of the first action; the values are those of the actions in their order.
-        action_mask: in the observations; None where all actions are allowed.
+        first_action: the number of the first action of the env; the networks count from 0.
+        action_mask: reads the mask of allowed actions from observations; None without one.
 
     Raises:
         ConfigError: the actions are not discrete; the observations are not flat, without an encoder.
@@ -86,7 +85,7 @@ class QNetworkModel(nn.Module):
             return self
 
         def says_how_it_falls(self) -> list[str]:
-            """Return the keys that a schedule of epsilon contradicts; an end of 0 is the default with noise."""
+            """Return the keys that a schedule of epsilon contradicts; not an end of 0, the default with noise."""
             keys = super().says_how_it_falls()
             return [key for key in keys if not (self.noisy and key == "epsilon_end" and self.epsilon_end == 0)]
 
@@ -122,7 +121,7 @@ class QNetworkModel(nn.Module):
 
 
 def _network(config: QNetworkModel.Config, networks: Networks, num_actions: int, generator: torch.Generator) -> Any:
-    """Return what turns observations into the numbers of all actions, `[..., action * number]`."""
+    """Return a network from observations to the numbers of all actions, `[..., action * number]`."""
     numbers = config.atoms * config.quantiles
     if not (config.duelling or config.noisy):
         return networks.network(num_actions * numbers, 1.0, generator)
@@ -142,10 +141,10 @@ def _network(config: QNetworkModel.Config, networks: Networks, num_actions: int,
 
 
 def actions_of(space: gymnasium.Space[object], model: str) -> tuple[int, int]:
-    """Return how many actions there are for a model, and the number of the first one.
+    """Return the number of actions, and the number that the env gives the first one.
 
     Raises:
-        ConfigError: the space is of another kind.
+        ConfigError: the space is not discrete.
     """
     if not isinstance(space, gymnasium.spaces.Discrete):
         raise ConfigError(f"[model] {model} needs a discrete action space, not {space}")

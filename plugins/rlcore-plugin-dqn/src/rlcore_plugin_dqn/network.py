@@ -13,24 +13,24 @@ from rlcore.types import offers
 
 
 class TakesNoise(Protocol):
-    """A network that takes noise after the observation, as one of noisy layers does.
+    """A network that takes noise after the observation.
 
     Attributes:
-        noise_size: how many numbers it takes; 0 for none after all.
+        noise_size: length of its noise; 0 for a network without noisy layers.
     """
 
     noise_size: int
 
 
 class DistributionalQNetwork(nn.Module):
-    """Numbers that say how the return of each action is distributed, and the means of it.
+    """Base of networks with a distribution of the return of each action; `forward` returns its mean.
 
     Args:
         network: `[..., inputs]` to `[..., num_actions * numbers]`; a noisy one takes its noise as a second argument.
         num_actions: how many actions.
 
     Attributes:
-        noise_size: how many numbers the noise of the network has; 0 for one that takes none.
+        noise_size: length of the noise of the network; 0 for one that takes none.
     """
 
     def __init__(self, network: Any, num_actions: int) -> None:
@@ -45,14 +45,14 @@ class DistributionalQNetwork(nn.Module):
 
     def by_action(self, observation: Tensor, noise: Tensor | None = None) -> Tensor:
         """Return the numbers of each action, `[..., action, number]`."""
-        return self._apart(self.network(observation, *given(noise)))
+        return self._apart(self.network(observation, *noise_arguments(noise)))
 
     def expected(self, numbers: Tensor) -> Tensor:
-        """Return the expected values `[..., action]` of `[..., action, number]`."""
+        """Return the expected values `[..., action]` of distributions `[..., action, number]`."""
         raise NotImplementedError
 
     def raw(self) -> Callable[..., Tensor]:
-        """Return `forward` over views of the weights as they lie in memory now; see `MLP.raw`."""
+        """Return `forward` over views of the weights in their memory; see `MLP.raw`."""
         forward = self.network.raw()
         return lambda observation, *noise: self.expected(self._apart(forward(observation, *noise)))
 
@@ -61,7 +61,7 @@ class DistributionalQNetwork(nn.Module):
 
 
 class CategoricalQNetwork(DistributionalQNetwork):
-    """A distribution of the return of each action over `atoms` values (Bellemare et al., 2017, arXiv 1707.06887).
+    """Gives each action a distribution of the return over `atoms` values (Bellemare et al., 2017, arXiv 1707.06887).
 
     Args:
         network: `[..., inputs]` to `[..., num_actions * atoms]`.
@@ -85,7 +85,7 @@ class CategoricalQNetwork(DistributionalQNetwork):
 
 
 class QuantileQNetwork(DistributionalQNetwork):
-    """Quantiles of the return of each action (Dabney et al., 2018, arXiv 1710.10044).
+    """Gives each action quantiles of the return (Dabney et al., 2018, arXiv 1710.10044).
 
     Args:
         network: `[..., inputs]` to `[..., num_actions * quantiles]`.
@@ -93,7 +93,7 @@ class QuantileQNetwork(DistributionalQNetwork):
         quantiles: how many for each action.
 
     Attributes:
-        fractions: of the return below each quantile, `[quantile]`: the midpoints of equal parts.
+        fractions: probability of a return below each quantile, `[quantile]`: the midpoints of equal parts.
     """
 
     fractions: Tensor
@@ -103,7 +103,7 @@ class QuantileQNetwork(DistributionalQNetwork):
         self.register_buffer("fractions", (torch.arange(quantiles) + 0.5) / quantiles)
 
     def quantiles(self, observation: Tensor, noise: Tensor | None = None) -> Tensor:
-        """Return the quantiles `[..., action, quantile]`, in the order of their fractions; nothing sorts them."""
+        """Return the quantiles `[..., action, quantile]` in the order of their fractions; they are not sorted."""
         return self.by_action(observation, noise)
 
     def expected(self, numbers: Tensor) -> Tensor:
@@ -112,13 +112,13 @@ class QuantileQNetwork(DistributionalQNetwork):
 
 
 def noise_size(network: nn.Module) -> int:
-    """Return how many numbers the noise of a network has; 0 for one that takes none, as those of users may be."""
+    """Return the length of the noise of a network; 0 for one that takes none, such as one of a user."""
     head = network.head if isinstance(network, EncodedMLP) else network
     return head.noise_size if offers(head, TakesNoise) else 0
 
 
-def given(noise: Tensor | None) -> tuple[Tensor, ...]:
-    """Return what follows the observation in a call of a network: its noise, where there is any."""
+def noise_arguments(noise: Tensor | None) -> tuple[Tensor, ...]:
+    """Return the noise as further arguments of a network: one, or none without noise."""
     return () if noise is None else (noise,)
 
 

@@ -19,20 +19,20 @@ EPSILON: Final = 1e-3  # of the rescaling: its slope where values are large
 
 
 class Unrolled(Protocol):
-    """A part with memory that says which state it comes to, besides what `part(observation, state, first)` returns."""
+    """A part with memory and a method that returns the state after a sequence."""
 
     def after(self, observation: Tensor, state: Tensor, first: Tensor) -> Tensor:
-        """Return the state `[sequence, *state]` after the rows `[time, sequence, ...]`; the arguments are the same."""
+        """Return the state `[sequence, *state]` after rows `[time, sequence, ...]`."""
         ...
 
 
 class R2D2Loss(QLearningLoss):
     """The error of n-step double Q-learning over sequences (Kapturowski et al., 2019, section 2.3 and table 2).
 
-    Network and target go through each sequence once, from the state that was stored with it. The first `burn_in` rows
-    only bring that state up to date, each with its own weights and without gradients. Targets are those of rescaled
-    values, `h(r + gamma^n h^-1(Q_target))` with `h(x) = sign(x) (sqrt(|x| + 1) - 1) + 0.001 x` (Pohlen et al., 2018,
-    arXiv 1805.11593). The value after a terminated step is zero, after a truncated one that of the last observation.
+    Network and target go through each sequence once, from its stored state. The first `burn_in` rows only update that
+    state, each network with its own weights and without gradients. Targets are rescaled values,
+    `h(r + gamma^n h^-1(Q_target))` with `h(x) = sign(x) (sqrt(|x| + 1) - 1) + 0.001 x` (Pohlen et al., 2018, arXiv
+    1805.11593). The value after a terminated step is zero, after a truncated one that of the last observation.
 
     Reads `observation`, `first`, `action`, `policy_state`, the mask, `steps_to_next_obs`, `bootstrap_row`, and under
     `next` `reward` and `terminated`, as the buffer `replay:sequences` has them; where it is there, `priority_weight`.
@@ -74,7 +74,7 @@ class R2D2Loss(QLearningLoss):
         values = self._unroll(self.q_values, minibatch)
         with torch.no_grad():
             target = self._target(trained, self._unroll(self.target_q_values, minibatch), values)
-        value = values.gather(-1, self._taken(trained).unsqueeze(-1))
+        value = values.gather(-1, self._action_index(trained).unsqueeze(-1))
         mask = trained[MASK]
         count = mask.sum().clamp(min=1)
         errors = self._error(value, target, reduction="none")
@@ -83,12 +83,12 @@ class R2D2Loss(QLearningLoss):
             errors = errors * weight[self.burn_in :]
         with torch.no_grad():
             td_error = torch.where(mask, target - value, 0)
-            before = td_error.new_zeros(self.burn_in, *td_error.shape[1:])
+            burn_in = td_error.new_zeros(self.burn_in, *td_error.shape[1:])
             returns = torch.where(mask, self._returns(value), 0)
         return {
             "loss_q": torch.where(mask, errors, 0).sum() / count,
             "q_value": returns.sum() / count,
-            "td_error": torch.cat([before, td_error]),
+            "td_error": torch.cat([burn_in, td_error]),
         }
 
     def _unroll(self, network: Any, minibatch: Mapping[Key, Tensor]) -> Tensor:
@@ -102,11 +102,11 @@ class R2D2Loss(QLearningLoss):
         return network(observation, state, first)  # type: ignore[no-any-return]
 
     def _target(self, trained: Mapping[Key, Tensor], target_values: Tensor, values: Tensor) -> Tensor:
-        """Return what the values of the actions taken should be, `[time, sequence, 1]`."""
-        choosing = values if self._double else target_values
+        """Return the targets of the values of the actions, `[time, sequence, 1]`."""
+        ranking = values if self._double else target_values
         if self._mask is not None:
-            choosing = self._mask(choosing, trained["observation"])
-        best = target_values.gather(-1, choosing.argmax(-1, keepdim=True))
+            ranking = self._mask(ranking, trained["observation"])
+        best = target_values.gather(-1, ranking.argmax(-1, keepdim=True))
         following = self._returns(best.gather(0, trained[BOOTSTRAP] - self.burn_in))
         discount = self._discount(trained) * ~trained["next", "terminated"]
         target = trained["next", "reward"] + discount * following
@@ -118,15 +118,14 @@ class R2D2Loss(QLearningLoss):
 
 
 def rescaled(returns: Tensor) -> Tensor:
-    """Return `h(x) = sign(x) (sqrt(|x| + 1) - 1) + epsilon x`, with epsilon 0.001 (Pohlen et al., 2018).
-
-    Here and below the difference of a root and 1 is taken as a quotient, which keeps its digits.
-    """
+    """Return `h(x) = sign(x) (sqrt(|x| + 1) - 1) + epsilon x`, with epsilon 0.001 (Pohlen et al., 2018)."""
+    # `sqrt(x + 1) - 1` as the quotient `x / (sqrt(x + 1) + 1)`: the difference would lose the digits of a small x
     return returns / ((returns.abs() + 1).sqrt() + 1) + EPSILON * returns
 
 
 def returns_of(values: Tensor) -> Tensor:
-    """Return what `rescaled` makes these values of: `sign(x) (((sqrt(1 + 4 e (|x| + 1 + e)) - 1) / 2e)^2 - 1)`."""
+    """Return the inverse of `rescaled`: `sign(x) (((sqrt(1 + 4 e (|x| + 1 + e)) - 1) / 2e)^2 - 1)`."""
+    # as a quotient too, see `rescaled`
     size = values.abs() + (1 + EPSILON)
     root = 2 * size / ((1 + 4 * EPSILON * size).sqrt() + 1)
     return values.sign() * (root.square() - 1)

@@ -1,4 +1,4 @@
-"""The model component of action values with memory: a recurrent Q-network, its target, and the policy that explores."""
+"""The model component `recurrent-q-network`: a Q-network with memory, its target, and a policy that explores."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class RecurrentQValues(RecurrentPart):
 
 
 class RecurrentEpsilonGreedy(RecurrentPolicy):
-    """Takes the action of the highest value, by what it remembers, or with probability epsilon any action.
+    """Takes the action of the highest value behind a memory, or with probability epsilon a random one.
 
     Args:
-        q_values: the part that acts.
-        explorer: chooses by values.
-        first_action: the number of the first action.
+        q_values: computes the values.
+        explorer: chooses actions by values.
+        first_action: the number of the first action of the env.
 
     Attributes:
-        schedulable: `epsilon`; one that a schedule moves falls by that alone.
+        schedulable: `epsilon`, which a schedule may move.
     """
 
     writes: tuple[Key, ...] = ()
@@ -41,12 +41,12 @@ class RecurrentEpsilonGreedy(RecurrentPolicy):
     def __init__(self, q_values: RecurrentQValues, explorer: EpsilonGreedy, first_action: int) -> None:
         super().__init__(q_values)
         self._explorer = explorer
-        self._first = first_action
+        self._first_action = first_action
         self.schedulable: Epsilon = explorer.schedulable
 
     @property
     def epsilon(self) -> float:
-        """The fraction of random actions in the batch that is collected now."""
+        """Fraction of random actions in the current batch."""
         return self._explorer.epsilon
 
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
@@ -54,37 +54,37 @@ class RecurrentEpsilonGreedy(RecurrentPolicy):
         return self._explorer.draw(steps, num_envs, generator)
 
     def act(self, observation: Tensor, noise: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return actions, int64 `[env]`, the same again, since nothing more is to be described, and the next state."""
+        """Return actions, int64 `[env]`, twice, as `describe` needs no parameters, and the next state."""
         values, following = self._step(observation, state, first)
-        action = self._explorer.explored(values, observation, noise) + self._first
+        action = self._explorer.explored(values, observation, noise) + self._first_action
         return action, action, following
 
     def describe(self, parameters: Tensor, action: Tensor) -> Mapping[str, Tensor]:
-        """Return nothing: the losses need no more than the transition."""
+        """Return nothing, as the losses need the transition alone."""
         return {}
 
     def mode(self, observation: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
         """Return the greedy actions, int64 `[env]`, and the next state."""
         values, following = self._step(observation, state, first)
-        return self._explorer.best(values, observation) + self._first, following
+        return self._explorer.best(values, observation) + self._first_action, following
 
     def follow(self, progress: Progress) -> None:
-        """Let epsilon fall with other clocks, as those of a trainer that is built later."""
+        """Follow other clocks, such as those of a trainer that is built after the policy."""
         self._explorer.follow(progress)
 
     def refresh(self) -> None:
-        """Set epsilon for the frames collected so far, and follow the weights."""
+        """Set epsilon for the frames so far, and take the current weights."""
         super().refresh()
         self._explorer.refresh()
 
 
 class RecurrentQNetworkModel(nn.Module):
-    """`q_values` of all actions behind an LSTM or a GRU, and `target_q_values`, which the loss `r2d2` moves.
+    """Holds `q_values` behind an LSTM or a GRU, and `target_q_values`, which the loss `r2d2` moves.
 
     Attributes:
         schedulable: `epsilon`, which a schedule may move instead of `epsilon_end` and `epsilon_fraction`.
-        first_action: the number of the first action; the values are those of the actions in their order.
-        action_mask: in the observations; None where all actions are allowed.
+        first_action: the number of the first action of the env; the networks count from 0.
+        action_mask: reads the mask of allowed actions from observations; None without one.
 
     Raises:
         ConfigError: the actions are not discrete; the observations are not flat, without an encoder.
@@ -117,7 +117,7 @@ class RecurrentQNetworkModel(nn.Module):
 
 
 def _head(config: RecurrentQNetworkModel.Config, num_actions: int, generator: torch.Generator) -> nn.Module:
-    """Return what turns what is known into the values of all actions."""
+    """Return the network from the output of the memory to the values of all actions."""
     sizes = [config.size, *config.hidden]
     if not config.duelling:
         return MLP([*sizes, num_actions], config.activation, config.initialisation, 1.0, generator)

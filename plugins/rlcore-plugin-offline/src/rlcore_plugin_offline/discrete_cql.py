@@ -43,7 +43,7 @@ class DiscreteCQLLoss(DQNLoss):
         """Return the losses and metrics of a minibatch."""
         observation = minibatch["observation"]
         values = self.q_values(observation)
-        value = values.gather(-1, self._taken(minibatch).unsqueeze(-1))
+        value = values.gather(-1, self._action_index(minibatch).unsqueeze(-1))
         target, number = self._target(minibatch), value.detach()
         allowed = values if self._mask is None else self._mask(values, observation)
         gap = (allowed.logsumexp(-1, keepdim=True) - value).mean()

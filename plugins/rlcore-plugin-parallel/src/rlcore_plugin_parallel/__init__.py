@@ -1,4 +1,4 @@
-"""A collector with worker processes for rlcore."""
+"""Collectors that step the envs in worker processes, and one that calls a function after each step."""
 
 from rlcore import Component, hookimpl
 

@@ -1,4 +1,4 @@
-"""What the collectors have in common whose worker processes act: weights that are published, and workers replaced."""
+"""The base of collectors with worker processes that act: publishing weights and replacing workers."""
 
 from __future__ import annotations
 
@@ -33,19 +33,20 @@ POLICY_LAG: Final = ("collector", "policy_lag")
 
 
 class WorkersBase(EnvCollector):
-    """Steps the envs in worker processes with copies of the policy, which write into memory that the learner sees.
+    """Steps the envs in worker processes with copies of the policy, which write into shared memory.
 
-    Weights go into shared memory at the end of an iteration, as one version; workers hear of it with their next batch.
+    At the end of an iteration the weights are written to shared memory as one version, which workers use from their
+    next batch on.
 
     Args:
         config: of the collector.
         context: of the run.
-        ahead: how many updates of the weights a batch may be behind; 0 where workers wait for the learner.
-        batch_envs: the envs of a batch; default: all.
+        ahead: number of updates that a batch may be behind the learner; 0 where workers wait for it.
+        batch_envs: number of envs in a batch; default: all.
 
     Attributes:
-        lags: by how many updates of the weights the policies of the last batch are behind the learner's.
-        dropped_episodes: running episodes that resumes and replaced workers could not go on with.
+        lags: numbers of updates by which the policies of the last batch are behind the learner.
+        dropped_episodes: number of running episodes that a resume or a replaced worker could not continue.
     """
 
     Config = ActingConfig
@@ -54,7 +55,7 @@ class WorkersBase(EnvCollector):
         spec = context.env_spec
         self._shares = shares_of(spec, config.num_workers)
         check_transforms(context.transforms, context.env.spec.observation_space, spec.num_envs, self._shares)
-        # the envs and the noise are those of the collector `local`
+        # with the seeds of the collector `local`, so that envs and noise are the same
         super().__init__(config.frames_per_batch, context, context.for_component("collector", "local"), batch_envs)
         self.lags: list[int] = []
         self._config = config
@@ -63,7 +64,7 @@ class WorkersBase(EnvCollector):
         if ahead:
             self.writes = (*self.writes, POLICY_LAG)
         self._running = [0] * config.num_workers
-        self._begun_again = False  # whether a worker that was replaced began new episodes
+        self._has_new_episodes = False  # whether a replaced worker began new episodes
         self._published = -1
         self._written = False
         self._tried_out = False  # whether the envs know if their state can be saved
@@ -71,27 +72,27 @@ class WorkersBase(EnvCollector):
 
     @property
     def replaced_workers(self) -> int:  # type: ignore[override]
-        """How many workers were replaced since this process began."""
+        """Number of workers replaced since this process began."""
         return 0 if self._pool is None else self._pool.replaced
 
     def metrics(self) -> dict[str, float]:
-        """Return `policy_lag`, the largest of the last batch, and how many workers were replaced, if any were."""
+        """Return `policy_lag`, the largest lag of the last batch, and the number of replaced workers, if any."""
         lag = {"policy_lag": float(max(self.lags, default=0))}
         if not self.replaced_workers:
             return lag
         return {**lag, "replaced_workers": self.replaced_workers, "dropped_episodes": self.dropped_episodes}
 
     def update_model(self) -> None:
-        """Write the weights that the learner has now into shared memory; workers use them from their next batch on."""
+        """Write the weights of the learner to shared memory; workers use them from their next batch on."""
         if self._pool is not None:
             self._write_weights()
 
     def pids(self) -> list[int]:
-        """Return the numbers of the worker processes, which are started if need be."""
+        """Return the pids of the worker processes; start them if they are not running."""
         return self._workers().pids
 
     def close(self) -> None:
-        """End the workers, who close their envs."""
+        """End the workers, which close their envs."""
         if self._pool is not None:
             self._pool.close()
         self._context.env.close()
@@ -108,29 +109,30 @@ class WorkersBase(EnvCollector):
         self._started = True
 
     def _send(self, pool: Pool, frame: int, batch: int, noise: Tensor, workers: slice) -> None:
-        """Let workers collect a batch into its place.
+        """Send workers the order to collect a batch.
 
         Args:
             pool: of the workers.
             frame: of the run.
-            batch: its number.
-            noise: the place of its noise, `[time, env, ...]`.
-            workers: which of them.
+            batch: number of the batch.
+            noise: memory for the noise of the batch, `[time, env, ...]`.
+            workers: the workers that collect it.
         """
+        # drawn here and not by the workers, so that the noise is that of the collector `local`
         with torch.inference_mode():
             noise.copy_(self._draw_noise())
         pool.send("collect", batch, frame, self._published, only=workers)
 
     def _finish(self, storage: BatchStorage, lags: Iterable[tuple[slice, int]]) -> CollectedBatch:
-        """Return a batch that says how old its policies were, where workers are ahead.
+        """Return a collected batch, with the entry `policy_lag` where workers are ahead.
 
         Args:
-            storage: where it was written.
-            lags: envs of the batch, and the lag of their policy.
+            storage: holds the batch.
+            lags: envs of the batch, with the lag of their policy.
         """
-        if self._begun_again:
+        if self._has_new_episodes:
             self._forget_episodes()
-            self._begun_again = False
+            self._has_new_episodes = False
         batch = storage.batch()
         if self._ahead:
             for envs, lag in lags:
@@ -144,39 +146,37 @@ class WorkersBase(EnvCollector):
 
     @property
     def _keeps(self) -> bool:
-        """Whether workers hand over their state from time to time, so that others can take their places."""
+        """Whether workers send their state from time to time, so that a new worker can replace one."""
         return False
 
     def _recovery(self, index: int) -> Sequence[tuple[Any, ...]]:
-        """Return the messages that bring a new process to where a worker was, or let it begin new episodes."""
+        """Return the messages that bring a new worker to the state of a lost one, or let it begin new episodes."""
         if not self._started:
             return ()
         log.warning("%d running episodes of collector worker %d are dropped", self._running[index], index)
         self.dropped_episodes += self._running[index]
         self._running[index] = 0
-        self._begun_again = True
+        self._has_new_episodes = True
         seed = self._seeds.seed(f"worker {index} begins again, time {self.replaced_workers}") % 2**31
         return (("begin", seed, self._context.progress.frames),)
 
     def _publish(self) -> None:
-        """Tell of the weights that were written since the last batch; workers hear of them with the next one."""
+        """Count the weights written since the last batch as a version, which workers get with the next order."""
         if not self._written and self._published < 0:
             self._write_weights()
         self._published += self._written
         self._written = False
 
     def _write_weights(self) -> None:
-        """Write the weights of the learner where no worker reads.
-
-        There are as many places as a batch may be updates behind, and one. A worker that reads has one batch to begin,
-        before which no more updates than that can follow the one it was told of, so none comes round to its place.
-        """
+        """Write the weights of the learner to a version that no worker reads."""
+        # one more version than a batch may be updates behind: a worker reads a version before its batch, and until then
+        # so many updates can follow, none of which comes round to that version
         place = (self._published + 1) % len(self._weights)
         memory.copy_weights(memory.weights_of(self._context.model), self._weights[place])  # type: ignore[arg-type]
         self._written = True
 
     def _workers(self) -> Pool:
-        """Return the workers, which are started at the first call; the envs of this process are not needed any more."""
+        """Return the workers; the first call starts them, and closes the envs of this process."""
         if self._pool is None:
             self._pool = self._start()
             self._context.env.close()
@@ -184,19 +184,19 @@ class WorkersBase(EnvCollector):
 
     @abstractmethod
     def _allocate(self, processes: BaseContext, bundle: Bundle) -> list[tuple[list[memory.Block], slice]]:
-        """Make the memory of the batches; return for each worker its blocks, and which envs of these are its own.
+        """Allocate the memory of the batches; return the blocks of each worker, and its envs in them.
 
         Args:
-            processes: with which the workers are started.
-            bundle: what they are made of.
+            processes: starts the workers.
+            bundle: parts of a worker.
         """
 
     def _blocks(
         self, processes: BaseContext, bundle: Bundle, count: int
     ) -> tuple[list[memory.Block], list[Tensor], list[BatchStorage]]:
-        """Return so many blocks for batches, the noise in each, and the storage over each."""
+        """Return `count` blocks for batches, the noise in each, and the storage over each."""
         space = self._spec.observation_space
-        fields = memory.batch_fields(self._steps, self.batch_envs, space, bundle.given(self._steps, self.batch_envs))
+        fields = memory.batch_fields(self._steps, self.batch_envs, space, bundle.outputs(self._steps, self.batch_envs))
         blocks = [memory.Block(processes, fields) for _ in range(count)]
         tensors = [block.tensors() for block in blocks]
         noise = [entries["policy", "noise"] for entries in tensors]
@@ -233,6 +233,6 @@ class WorkersBase(EnvCollector):
         return self._pool_of(assignments, counters)
 
     def _pool_of(self, assignments: Sequence[Assignment], counters: memory.Counters) -> Pool:
-        """Return the workers with these assignments, started."""
+        """Return a started pool of workers with these assignments."""
         config, heart = self._config, self._context.heart
         return Pool(config.start_method, assignments, counters, heart, config.timeout, config.restarts, self._recovery)

@@ -1,4 +1,4 @@
-"""What a worker is made of, as bytes: the recipe of the envs, the transforms, the model and the spec of the envs."""
+"""The parts of a worker as bytes: a function that makes envs, their spec, the transforms and the model."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Bundle:
     """The parts of a worker.
 
     Attributes:
-        make_env: from the purpose, the number of the first env and `num_envs` to a vector env.
-        spec: of the envs of all workers, as the policy sees them.
-        transforms: before the policy.
-        model: a module whose `policy` acts.
-        plugin_files: module name and file of the run's plugins that are one file. A worker imports them again, as it
-            may not find them by their names, and for what they register.
+        make_env: returns a vector env for a purpose, the number of the first env and `num_envs`.
+        spec: of the envs of all workers, after the transforms.
+        transforms: of observations.
+        model: a module with the policy that acts.
+        plugin_files: module name to file of plugins that are single files. A worker imports them from there, as it may
+            not find them by name.
     """
 
     make_env: Callable[..., Env]
@@ -40,10 +40,10 @@ class Bundle:
     plugin_files: Mapping[str, str] = field(default_factory=dict)
 
     def pack(self) -> bytes:
-        """Return it as bytes, which hold copies of everything.
+        """Return the bundle as bytes, which hold copies of all parts.
 
         Raises:
-            ConfigError: something cannot be pickled; says what.
+            ConfigError: a part cannot be pickled; the message names it.
         """
         parts = {}
         for name in ("make_env", "spec", "transforms", "model"):
@@ -61,20 +61,21 @@ class Bundle:
 
     @classmethod
     def unpack(cls, packed: bytes) -> Bundle:
-        """Return what `pack` packed in this or another process, with every tensor on the CPU."""
+        """Return the bundle of bytes from `pack`, with every tensor on the CPU."""
         plugin_files, parts = pickle.loads(packed)
         for name, path in plugin_files.items():
             if name not in sys.modules:
                 _import_file(name, path)
         return cls(**{name: _load(content) for name, content in parts.items()}, plugin_files=plugin_files)
 
-    def given(self, steps: int, num_envs: int | None = None) -> dict[Key, Tensor]:
-        """Return what the policy gives in one step, `[env, ...]`, by trying it out.
+    def outputs(self, steps: int, num_envs: int | None = None) -> dict[Key, Tensor]:
+        """Return the outputs of the policy in one step by name, `[env, ...]`.
 
         Args:
             steps: of a batch.
             num_envs: of a batch; default: all.
         """
+        # by a step on zeros: nothing else says shapes and dtypes of a policy
         spec = self.spec if num_envs is None else replace(self.spec, num_envs=num_envs)
         policy: Policy = self.model.policy
         acting = remembering(policy, spec, torch.device("cpu")) or policy
@@ -89,7 +90,7 @@ class Bundle:
 
 
 def _load(content: bytes) -> Any:
-    # of this very program, so that what is not plain tensors may be in it
+    # pickled by this program itself and sent over a pipe, so unpickling any object is safe
     return torch.load(io.BytesIO(content), map_location="cpu", weights_only=False)
 
 

@@ -1,4 +1,4 @@
-"""The collector `central`: envs in worker processes, and one policy, in the process of the learner, for all of them."""
+"""The collector `central`: envs in worker processes, and one policy for all of them in the process of the learner."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 class CentralCollector(LocalCollector):
     """Steps the envs in worker processes, and acts for all of them at once, on the device of the learner.
 
-    It does what the collector `local` does, with the same bits, while the envs step at the same time. With
-    `alternating` two halves of them take turns: while one steps, the policy acts for the other.
+    Results are those of the collector `local` bit for bit, while the envs step at the same time. With `alternating` two
+    halves of the envs take turns: while one steps, the policy acts for the other.
     """
 
     class Config(WorkersConfig):
-        """How many workers there are, and how they take turns."""
+        """Keys of `[collector]`."""
 
         alternating: bool = Field(
             False, description="two halves of the workers take turns: one steps while the policy acts for the other"
@@ -46,7 +46,7 @@ class CentralCollector(LocalCollector):
         self._processes = EnvProcesses(context, shares, config.start_method, config.timeout, config.restarts)
         self._local_env = context.env
         env = EnvPart(self._processes, context.env.spec, slice(0, config.num_workers))
-        # the seeds are those of the collector `local`
+        # with the seeds of the collector `local`, so that results are the same
         of_local = replace(context.for_component("collector", "local"), parts={**context.built, "env": env})
         super().__init__(LocalCollector.Config(frames_per_batch=config.frames_per_batch), of_local)
         if config.alternating:
@@ -54,36 +54,36 @@ class CentralCollector(LocalCollector):
 
     @property
     def replaced_workers(self) -> int:  # type: ignore[override]
-        """How many workers were replaced since this process began."""
+        """Number of workers replaced since this process began."""
         return self._processes.replaced
 
     def metrics(self) -> dict[str, float]:
-        """Return how many workers were replaced, if any were."""
+        """Return the number of replaced workers, if any."""
         return {"replaced_workers": self.replaced_workers} if self.replaced_workers else {}
 
     def collect_columns(self) -> CollectedBatch:
-        """Return the next batch as its tensors.
+        """Return the next batch.
 
         Raises:
-            EnvError: a worker failed; or ended, or hangs, and none can take its place; or a value is not finite.
+            EnvError: a worker failed; or it ended or hangs and cannot be replaced; or a value is not finite.
         """
-        self._processes.pool()  # before the first step, whose time it would be
+        self._processes.pool()  # started here, so that the time of the first step does not count their start
         return super().collect_columns()
 
     def pids(self) -> list[int]:
-        """Return the numbers of the worker processes, which are started if need be."""
+        """Return the pids of the worker processes; start them if they are not running."""
         return self._processes.pool().pids
 
     def close(self) -> None:
-        """End the workers, who close their envs."""
+        """End the workers, which close their envs."""
         self._processes.close()
         self._local_env.close()
 
     def _take_turns(self, config: Config, context: Context) -> None:
-        """Let two halves of the workers take turns.
+        """Divide the workers into two halves that take turns.
 
         Raises:
-            ConfigError: they cannot be halved, or the transforms cannot be divided with them.
+            ConfigError: the number of workers is odd, or a transform cannot be divided.
         """
         spec, count = self._spec, config.num_workers
         if count % 2:
@@ -101,6 +101,6 @@ class CentralCollector(LocalCollector):
         self._stepper: Any = Halves(context, parts, config.exact_rows)
         packed = Bundle(context.make_env_for, spec, [], context.model, context.plugin_files).pack()
         bundle = Bundle.unpack(packed)
-        fields = memory.batch_fields(self._steps, spec.num_envs, spec.observation_space, bundle.given(self._steps))
+        fields = memory.batch_fields(self._steps, spec.num_envs, spec.observation_space, bundle.outputs(self._steps))
         tensors = memory.Block(multiprocessing.get_context("spawn"), fields).tensors()
         self._storage = memory.batch_storage(tensors, self._masked, spec.observation_space)

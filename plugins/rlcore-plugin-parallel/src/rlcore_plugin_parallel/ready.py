@@ -52,7 +52,7 @@ class ReadyCollector(WorkersBase):
         self.worker = -1
         self._turns = Turns(config.num_workers, config.max_lag)
         self._sent = [0] * config.num_workers
-        self._taken = [0] * config.num_workers
+        self._received = [0] * config.num_workers
         self._done: list[tuple[int, Gathered]] = []  # that were not taken yet, in the order in which they came
         self._noise: list[list[Tensor]] = []  # by worker, of its batches in turn
         self._storages: list[list[BatchStorage]] = []
@@ -74,8 +74,8 @@ class ReadyCollector(WorkersBase):
             self._sent[worker] += 1
             self._send(pool, frame, place, self._noise[worker][place % AT_A_TIME], slice(worker, worker + 1))
         self.worker, answer = self._next(pool)
-        storage = self._storages[self.worker][self._taken[self.worker] % AT_A_TIME]
-        self._taken[self.worker] += 1
+        storage = self._storages[self.worker][self._received[self.worker] % AT_A_TIME]
+        self._received[self.worker] += 1
         self.lags = [self._published - answer.version]
         self._running[self.worker] = answer.running
         self._finished = [episode for _, episode in sorted(answer.episodes, key=lambda at: (at[0], at[1].env_index))]
@@ -83,7 +83,7 @@ class ReadyCollector(WorkersBase):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Begin new episodes, and count those that are dropped."""
-        self._discard_what_is_under_way()
+        self._discard_pending_batches()
         super().load_state_dict(state)
 
     def _next(self, pool: Pool) -> tuple[int, Gathered]:
@@ -99,14 +99,14 @@ class ReadyCollector(WorkersBase):
         """Return how many batches of a worker are done and not taken."""
         return sum(index == worker for index, _ in self._done)
 
-    def _discard_what_is_under_way(self) -> None:
+    def _discard_pending_batches(self) -> None:
         for index, count in enumerate(self._turns.under_way):
             for _ in range(count - self._waiting(index)):
                 assert self._pool is not None
                 self._pool.receive("batch", only=slice(index, index + 1))
         self._done.clear()
         self._turns.forget()
-        self._taken = list(self._sent)
+        self._received = list(self._sent)
 
     def _allocate(self, processes: BaseContext, bundle: Bundle) -> list[tuple[list[Block], slice]]:
         places = []

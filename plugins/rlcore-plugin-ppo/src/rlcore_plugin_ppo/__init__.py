@@ -1,4 +1,4 @@
-"""On-policy policy-gradient losses and advantage estimation for rlcore."""
+"""The losses PPO and A2C, generalised advantage estimation, and the explained variance of the critic."""
 
 from rlcore import Component, hookimpl
 

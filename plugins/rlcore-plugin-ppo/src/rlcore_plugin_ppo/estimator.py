@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class GAE(Estimator):
-    """Advantages and value targets (Schulman et al., 2016, arXiv 1506.02438, eq. 16).
+    """Estimates advantages and value targets (Schulman et al., 2016, arXiv 1506.02438, eq. 16).
 
     The value after a terminated step is zero; after a truncated one it is the critic's value of the last observation.
     The value target is the advantage, before it is standardised, plus the state value.
@@ -56,10 +56,8 @@ class GAE(Estimator):
 
 
 def discounted_sum(values: Tensor, discounts: Tensor) -> Tensor:
-    """Return `s[t] = values[t] + discounts[t] * s[t + 1]` along time, both `[env, time, 1]`.
-
-    The recursion runs on the CPU: its steps are too small for a kernel each.
-    """
+    """Return `s[t] = values[t] + discounts[t] * s[t + 1]` along time, `[env, time, 1]`."""
+    # on the CPU, also for a batch on a GPU: each time step would be a kernel of its own, over few numbers
     by_time = values.squeeze(-1).t().cpu().numpy()
     factors = discounts.squeeze(-1).t().cpu().numpy()
     result = _scan_one(by_time, factors) if by_time.shape[1] == 1 else _scan(by_time, factors)
@@ -76,7 +74,7 @@ def _scan(values: npt.NDArray[np.float32], factors: npt.NDArray[np.float32]) -> 
 
 
 def _scan_one(values: npt.NDArray[np.float32], factors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Do the same for one env, where Python numbers are several times as fast as arrays of one."""
+    """Return the sums for one env; Python numbers are several times as fast as arrays of one."""
     running, result = 0.0, []
     for value, factor in zip(reversed(values[:, 0].tolist()), reversed(factors[:, 0].tolist()), strict=True):
         running = value + factor * running
@@ -86,7 +84,7 @@ def _scan_one(values: npt.NDArray[np.float32], factors: npt.NDArray[np.float32])
 
 
 def _standardised(advantage: Tensor, mask: Tensor | None) -> Tensor:
-    counted = advantage if mask is None else advantage[mask]
-    if counted.numel() < 2:  # one has no deviation
+    valid = advantage if mask is None else advantage[mask]
+    if valid.numel() < 2:  # the deviation of a single number is not defined
         return advantage
-    return (advantage - counted.mean()) / counted.std().clamp(min=1e-6)
+    return (advantage - valid.mean()) / valid.std().clamp(min=1e-6)

@@ -1,4 +1,4 @@
-"""The hook that logs how much of the returns the critic explains."""
+"""The hook that logs the explained variance of the critic."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 class ExplainedVariance:
     """Logs `train/explained_variance` of each batch: 1 - Var(value target - state value) / Var(value target).
 
-    The values are those before the first update, as in Stable-Baselines3. Steps that are masked do not count. Nothing
-    is logged where all value targets are alike, as there is nothing to be explained.
+    The state values are from before the first update, as in Stable-Baselines3. Masked steps do not count. Nothing is
+    logged where all value targets are equal.
 
     Attributes:
-        takes_columns: True; it reads two entries, whatever the form of the batch.
+        takes_columns: True; the hook reads batches of both forms.
     """
 
     takes_columns: Final = True
@@ -33,12 +33,12 @@ class ExplainedVariance:
 
     @hookimpl
     def pre_optim_steps(self) -> None:
-        """Begin with a new batch."""
+        """Note that a batch is new."""
         self._is_new = True
 
     @hookimpl
     def post_epoch_log(self, batch: TensorDict) -> dict[str, float] | None:
-        """Return the metric after the first epoch of a batch, when an estimator has written into it."""
+        """Return the metric after the first epoch of a batch, by when an estimator has written its entries."""
         if not self._is_new:
             return None
         self._is_new = False

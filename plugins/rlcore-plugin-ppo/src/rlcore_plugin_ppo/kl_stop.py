@@ -1,4 +1,4 @@
-"""The hook that ends the epochs of a batch once the policy has moved far enough from the one that collected it."""
+"""The hook of `target_kl`, which leaves out epochs once the policy has moved too far."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from rlcore.errors import EndOfEpoch
 
 
 class KLStop:
-    """Leaves out the remaining epochs of a batch after one whose last minibatch has `kl_approx` above a target.
+    """Leaves out the remaining epochs of a batch once `kl_approx` of the last minibatch of an epoch is above a target.
 
-    As CleanRL's PPO does (`if args.target_kl is not None and approx_kl > args.target_kl: break`, after each epoch), so
-    the number is read from the device once per epoch. It has nothing to save: a batch ends before a checkpoint.
+    CleanRL's PPO stops in the same way after each epoch, so the number is read from the device once per epoch. The hook
+    has no state to save: a batch ends before a checkpoint.
 
     Args:
         target: the KL divergence above which no further epoch begins.
 
     Attributes:
-        internal: True; it belongs to the loss, and no figures of hooks speak of it.
+        internal: True; the hook is a part of the loss, and the figures of hooks leave it out.
     """
 
     internal: Final = True
@@ -34,27 +34,27 @@ class KLStop:
 
     @hookimpl
     def pre_optim_steps(self) -> None:
-        """Begin with a new batch."""
+        """Forget the divergence of the batch before."""
         self._kl, self._stopped, self._epochs = None, False, 0
 
     @hookimpl
     def process_optim_batch(self) -> None:
-        """End an epoch that is not wanted.
+        """End an epoch before its first update, once the policy has moved too far.
 
         Raises:
-            EndOfEpoch: the policy has moved far enough.
+            EndOfEpoch: it has.
         """
         if self._stopped:
             raise EndOfEpoch
 
     @hookimpl
     def post_optim_log(self, metrics: Mapping[str, Tensor]) -> None:
-        """Keep the divergence of the latest minibatch, on its device."""
+        """Keep the divergence of the latest minibatch on its device, as reading it would wait for the update."""
         self._kl = metrics["kl_approx"]
 
     @hookimpl
     def post_epoch(self) -> None:
-        """Decide whether another epoch begins."""
+        """Count the epoch, and decide whether the remaining ones are left out."""
         if self._stopped:
             return
         self._epochs += 1
@@ -62,6 +62,6 @@ class KLStop:
 
     @hookimpl
     def post_steps_log(self) -> dict[str, float] | None:
-        """Return how many epochs there were; nothing while frames are only collected."""
+        """Return the number of epochs of the batch; nothing while frames are only collected."""
         epochs, self._epochs = self._epochs, 0
         return {"train/epochs": float(epochs)} if epochs else None

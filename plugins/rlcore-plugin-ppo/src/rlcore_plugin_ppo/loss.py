@@ -19,15 +19,15 @@ CriticLoss = Literal["smooth_l1", "l2"]
 
 
 class _WithSharedBody(Protocol):
-    """A model whose actor and critic begin with the same layers, which it can run once for both."""
+    """A model with layers that actor and critic share, and with a method that runs them once for both."""
 
     def actor_and_critic(self, *inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what `actor(*inputs)` and `critic(*inputs)` would, with the same gradients."""
+        """Return `actor(*inputs)` and `critic(*inputs)`, with the same gradients."""
         ...
 
 
 class ActorCriticConfig(BaseModel, extra="forbid"):
-    """What the losses share."""
+    """Keys of both losses."""
 
     entropy_coef: float = Field(0.01, ge=0, description="weight of the entropy bonus")
     critic_coef: float = Field(0.5, ge=0, description="weight of the critic's loss")
@@ -36,15 +36,15 @@ class ActorCriticConfig(BaseModel, extra="forbid"):
 
 
 class ActorCriticLoss(nn.Module, Loss):
-    """Holds actor and critic, and what losses of a policy and its values do alike; a subclass has the objective.
+    """Base of losses with an actor and a critic; a subclass adds the objective of the actor.
 
     Attributes:
-        loss_names: of what can be asked for one by one.
-        trains: by loss, the parts that it trains.
-        gives_td_error: False: no buffer can set priorities from them.
-        sides: the losses of the actor and that of the critic, which may be computed at the same time.
-        takes_memory: True; of a policy with a state a minibatch has sequences, and steps that are masked do not count.
-        schedulable: the weights, which schedules may move.
+        loss_names: losses that `forward` can return one by one.
+        trains: loss to the parts of the model that it trains.
+        gives_td_error: False; the loss gives a buffer no priorities.
+        sides: losses of the actor and losses of the critic, which may be computed at the same time.
+        takes_memory: True; minibatches for a policy with memory are sequences, and masked steps do not count.
+        schedulable: the weights of the losses, which schedules may move.
     """
 
     requires = ("actor", "critic")
@@ -62,7 +62,7 @@ class ActorCriticLoss(nn.Module, Loss):
         model: Any = context.model
         self.actor = model.actor
         self.critic = model.critic
-        self._both = model.actor_and_critic if offers(model, _WithSharedBody) else None
+        self._actor_and_critic = model.actor_and_critic if offers(model, _WithSharedBody) else None
         self.schedulable: dict[str, Any] = {"entropy_coef": config.entropy_coef, "critic_coef": config.critic_coef}
         self._inputs, self._mean = inputs_of(model), mean_of(model)
         remembers = has_memory(model)
@@ -78,37 +78,38 @@ class ActorCriticLoss(nn.Module, Loss):
 
         Args:
             minibatch: entries `[sample, ...]`.
-            names: the losses that are asked for; None for all. The metrics of the actor come with its losses.
+            names: losses to compute; None for all. The metrics of the actor come with its losses.
         """
-        asked = self.loss_names if names is None else names
+        names = self.loss_names if names is None else names
         outputs: tuple[Tensor | None, Tensor | None] = (None, None)
-        if self._both is not None and len(asked) == len(self.loss_names):
-            outputs = self._both(*self._inputs(minibatch))
+        if self._actor_and_critic is not None and len(names) == len(self.loss_names):
+            outputs = self._actor_and_critic(*self._inputs(minibatch))
         parameters, value = outputs
-        found: dict[str, Tensor] = {}
+        losses: dict[str, Tensor] = {}
         metrics: dict[str, Tensor] = {}
-        if "loss_objective" in asked or "loss_entropy" in asked:
+        if "loss_objective" in names or "loss_entropy" in names:
             parameters = self.actor(*self._inputs(minibatch)) if parameters is None else parameters
             log_prob, entropies = self.actor.distribution.log_prob_and_entropy(parameters, minibatch["action"])
-            if "loss_entropy" in asked:
+            if "loss_entropy" in names:
                 entropy = self._mean(entropies, minibatch)
-                found["loss_entropy"] = -self.schedulable["entropy_coef"] * entropy
+                losses["loss_entropy"] = -self.schedulable["entropy_coef"] * entropy
                 metrics["entropy"] = entropy.detach()
-            if "loss_objective" in asked:
-                found["loss_objective"], of_objective = self._objective(log_prob, minibatch)
+            if "loss_objective" in names:
+                losses["loss_objective"], of_objective = self._objective(log_prob, minibatch)
                 metrics.update(of_objective)
-        if "loss_critic" in asked:
+        if "loss_critic" in names:
             value = self.critic(*self._inputs(minibatch)) if value is None else value
             error = self._critic_loss(value, minibatch)
-            found["loss_critic"] = self.schedulable["critic_coef"] * error
-        return {name: found[name] for name in self.loss_names if name in found} | metrics
+            losses["loss_critic"] = self.schedulable["critic_coef"] * error
+        # in the order of `loss_names`, in which they are summed: a sum in another order has other bits
+        return {name: losses[name] for name in self.loss_names if name in losses} | metrics
 
     def _objective(self, log_prob: Tensor, minibatch: Mapping[Key, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return the actor's loss without the entropy, and the metrics that come with it."""
+        """Return the loss of the actor without the entropy, and its metrics."""
         raise NotImplementedError
 
     def _critic_loss(self, value: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
-        """Return the critic's error."""
+        """Return the error of the critic."""
         return self._critic_error(value, minibatch["value_target"], minibatch)
 
     def _advantage(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
@@ -124,7 +125,7 @@ class PPOLoss(ActorCriticLoss):
     (Schulman's estimator: mean of ratio - 1 - log ratio) and `clip_fraction`.
 
     Attributes:
-        hooks: what ends the epochs of a batch early, with `target_kl`.
+        hooks: `KLStop`, with `target_kl`.
     """
 
     reads = (*ActorCriticLoss.reads, "sample_log_prob")
@@ -158,7 +159,7 @@ class PPOLoss(ActorCriticLoss):
         return self._mean(self._surrogate(ratio, clipped, self._advantage(minibatch)), minibatch), metrics
 
     def _log_prob_before(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
-        """Return the log-probabilities under the policy from which the new one may not go far, `[..., 1]`."""
+        """Return the log-probabilities `[..., 1]` under the policy that the clipped ratio compares with."""
         return minibatch["sample_log_prob"]
 
     @staticmethod
@@ -169,11 +170,11 @@ class PPOLoss(ActorCriticLoss):
         minimum of both products, for half of the work.
         """
         with torch.no_grad():
-            whole = advantage * ratio <= advantage * clipped
-        return -advantage * torch.where(whole, ratio, clipped)
+            unclipped = advantage * ratio <= advantage * clipped
+        return -advantage * torch.where(unclipped, ratio, clipped)
 
     def _critic_loss(self, value: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
-        """Return the critic's error; when clipped, that of the worse of value and clipped value."""
+        """Return the error of the critic; with `clip_value`, of the value or the clipped value, whichever is worse."""
         target = minibatch["value_target"]
         if not self._clip_value:
             return self._critic_error(value, target, minibatch)
@@ -182,8 +183,8 @@ class PPOLoss(ActorCriticLoss):
             change = value - old
             clipped = old + change.clamp(-clip, clip)
             # a value within the range is itself, gradient included, though `old + change` may round to another one
-            whole = (change.abs() <= clip) | ((value - target).abs() >= (clipped - target).abs())
-        return self._critic_error(torch.where(whole, value, clipped), target, minibatch)
+            unclipped = (change.abs() <= clip) | ((value - target).abs() >= (clipped - target).abs())
+        return self._critic_error(torch.where(unclipped, value, clipped), target, minibatch)
 
 
 class A2CLoss(ActorCriticLoss):
@@ -211,15 +212,16 @@ def _standardise(advantage: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
 
 
 def _standardise_counted(advantage: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
-    """Return advantages, of which those that are masked do not count, with mean 0 and standard deviation 1."""
+    """Return advantages with mean 0 and standard deviation 1 over the steps of the mask; masked ones become 0."""
     if MASK not in minibatch:
         return standardise(advantage)
     mask = minibatch[MASK]
     count = mask.sum()
-    counted = torch.where(mask, advantage, 0)
-    centred = torch.where(mask, counted - counted.sum() / count.clamp(min=1), 0)
+    # `where` and clamps instead of an index: shapes that depend on the mask would break a compiled update
+    valid = torch.where(mask, advantage, 0)
+    centred = torch.where(mask, valid - valid.sum() / count.clamp(min=1), 0)
     standardised = centred / ((centred.square().sum() / (count - 1).clamp(min=1)).sqrt() + 1e-8)
-    return torch.where(count > 1, standardised, counted)
+    return torch.where(count > 1, standardised, valid)
 
 
 def _half_l2(value: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:

@@ -1,4 +1,4 @@
-"""What the critic says of the observations before and after the steps of a batch."""
+"""The values of the critic before and after the steps of a batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class StateValues:
-    """The values of a critic, with memory or without.
+    """Computes the values of a critic, with memory or without.
 
     Args:
         model: has a critic.
@@ -28,34 +28,33 @@ class StateValues:
     def before(self, batch: TensorDict) -> Tensor:
         """Return the values of the observations `[env, time, 1]`.
 
-        A critic with memory takes single steps, each from the state that was stored before it. Where the weights are
-        those of the collection, these are the values along whole sequences.
+        A critic with memory takes each step from the state that was stored before it. With the weights of the
+        collection, the values are those of a pass over whole sequences.
         """
         if not self._has_memory:
             return self._critic(batch.get("observation"))  # type: ignore[no-any-return]
-        found = self._critic(*(rows(batch.get(key)) for key in ("observation", POLICY_STATE, FIRST)))
-        return found.unflatten(0, batch.batch_size[::-1]).transpose(0, 1)  # type: ignore[no-any-return]
+        value = self._critic(*(rows(batch.get(key)) for key in ("observation", POLICY_STATE, FIRST)))
+        return value.unflatten(0, batch.batch_size[::-1]).transpose(0, 1)  # type: ignore[no-any-return]
 
     def after(self, value: Tensor, following: TensorDict) -> Tensor:
-        """Return the value after each step `[env, time, 1]`: zero after a terminated one.
+        """Return the value after each step `[env, time, 1]`; zero after a terminated step.
 
-        Inside an episode it is the value of the following step; the critic runs only for the last observations, and
-        not at all where every episode terminated.
+        Inside an episode it is the value before the next step, so the critic runs for last observations alone.
 
         Args:
-            value: what `before` returned.
+            value: the values before the steps.
             following: the entries under `next`.
         """
-        next_value = torch.zeros_like(value)  # zero after a terminated last step, which nothing below sets
+        next_value = torch.zeros_like(value)  # not `empty_like`: nothing below sets a terminated last step
         next_value[:, :-1] = value[:, 1:]
         terminated: Tensor = following.get("terminated")
         last = following.get("done").clone()
         last[:, -1] = True
         places = (last & ~terminated).squeeze(-1)
-        if not places.any():  # a network may not take an empty set of rows
+        if not places.any():  # some networks refuse a batch without rows
             return next_value * ~terminated
         inputs = [following.get("observation")[places]]
-        if self._has_memory:  # the last observation of an episode goes with the state after it, and begins none
+        if self._has_memory:  # a last observation has the state after its step, and does not begin an episode
             state = following.get("policy_state")[places]
             inputs += [state, torch.zeros(len(state), 1, dtype=torch.bool, device=state.device)]
         next_value[places] = self._critic(*inputs)

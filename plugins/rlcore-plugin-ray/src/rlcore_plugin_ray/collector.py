@@ -103,9 +103,9 @@ class ActorsCollector(WorkersCollector):
 
     def _outputs(self, worker: ActorWorker, content: tuple[Gathered, dict[Any, Tensor]]) -> Gathered:
         """Write the batch of an actor where the learner reads it."""
-        said, tensors = content
-        batch = self._batches[self._taken % len(self._batches)]
+        answer, tensors = content
+        batch = self._batches[self._received % len(self._batches)]
         with torch.inference_mode():
             for name, value in tensors.items():
                 batch[name][:, worker.task.envs] = value
-        return said
+        return answer

@@ -35,20 +35,20 @@ def gru_loop(
     gates = projected.clone(memory_format=torch.contiguous_format)
     size = weight.shape[1]
     keep = kept(first, gates).unbind(0)
-    given = torch.empty_like(gates)
+    gate_inputs = torch.empty_like(gates)
     hidden = gates.new_empty(*gates.shape[:2], size)
     opened, recurrence = gates[..., : 2 * size].unbind(0), weight.t()
     resets, updates, news = (gate.unbind(0) for gate in gates.chunk(3, -1))
-    to_opened, to_new = given[..., : 2 * size].unbind(0), given[..., 2 * size :].unbind(0)
-    before, given_rows, hidden_rows = state, given.unbind(0), hidden.unbind(0)
+    to_opened, to_new = gate_inputs[..., : 2 * size].unbind(0), gate_inputs[..., 2 * size :].unbind(0)
+    previous, given_rows, hidden_rows = state, gate_inputs.unbind(0), hidden.unbind(0)
     for time, begins in enumerate(reset_steps(first)):
         if begins:
-            before = before * keep[time]
-        torch.addmm(bias, before, recurrence, out=given_rows[time])
+            previous = previous * keep[time]
+        torch.addmm(bias, previous, recurrence, out=given_rows[time])
         opened[time].add_(to_opened[time]).sigmoid_()
         news[time].addcmul_(resets[time], to_new[time]).tanh_()
-        before = torch.lerp(news[time], before, updates[time], out=hidden_rows[time])
-    return hidden, gates, given
+        previous = torch.lerp(news[time], previous, updates[time], out=hidden_rows[time])
+    return hidden, gates, gate_inputs
 
 
 @torch.library.custom_op("rlcore_recurrent::gru_gradient", mutates_args=())
@@ -62,16 +62,16 @@ def gru_gradient(
     times, count, width = gates.shape
     size = width // 3
     keep = kept(first, gates)
-    before = shifted(state, hidden, keep)
+    previous = shifted(state, hidden, keep)
     resets, updates, news = gates.chunk(3, -1)
     to_new = (1 - updates) * (1 - news * news)
     slopes = gates.new_empty(times, count, 3, size)  # from the states to what the states before them gave
     torch.mul(to_new * given[..., 2 * size :], resets * (1 - resets), out=slopes[:, :, 0])
-    torch.mul(before - news, updates * (1 - updates), out=slopes[:, :, 1])
+    torch.mul(previous - news, updates * (1 - updates), out=slopes[:, :, 1])
     torch.mul(to_new, resets, out=slopes[:, :, 2])
-    found, laters = torch.empty_like(slopes), torch.empty_like(hidden)
+    gate_grads, laters = torch.empty_like(slopes), torch.empty_like(hidden)
     grads, by_step, factors = grad.unbind(0), slopes.unbind(0), keep.unbind(0)
-    steps, rows, carried = found.unbind(0), found.view(times, count, width).unbind(0), updates.unbind(0)
+    steps, rows, carried = gate_grads.unbind(0), gate_grads.view(times, count, width).unbind(0), updates.unbind(0)
     later, begins, later_rows = torch.zeros_like(state), reset_steps(first), laters.unbind(0)
     for time in range(times - 1, -1, -1):
         whole = torch.add(grads[time], later, out=later_rows[time])
@@ -79,9 +79,9 @@ def gru_gradient(
         later = (rows[time] @ weight).addcmul_(whole, carried[time])
         if begins[time]:
             later.mul_(factors[time])
-    flat = found.view(times * count, width)
-    of_weight, of_bias = flat.t() @ before.view(times * count, size), flat.sum(0)
-    of_projected = found.view(times, count, width).clone()
+    flat = gate_grads.view(times * count, width)
+    of_weight, of_bias = flat.t() @ previous.view(times * count, size), flat.sum(0)
+    of_projected = gate_grads.view(times, count, width).clone()
     torch.mul(laters, to_new, out=of_projected[..., 2 * size :])
     return of_projected, later, of_weight, of_bias
 
@@ -140,15 +140,15 @@ class GRU(Cell):
 
     def _unrolled(self, projected: Tensor, state: Tensor, first: Tensor) -> Tensor:
         """Return the same from plain operators: a compiled update differentiates no operator of our own."""
-        size, found = self.size, []
+        size, states = self.size, []
         for row, begins in zip(projected.unbind(0), first.unbind(0), strict=True):
             state = torch.where(begins, 0, state)
-            given = torch.addmm(self.bias_hh_l0, state, self.weight_hh_l0.t())
-            resets, updates = (row[:, : 2 * size] + given[:, : 2 * size]).sigmoid().chunk(2, -1)
-            new = (row[:, 2 * size :] + resets * given[:, 2 * size :]).tanh()
+            gate_inputs = torch.addmm(self.bias_hh_l0, state, self.weight_hh_l0.t())
+            resets, updates = (row[:, : 2 * size] + gate_inputs[:, : 2 * size]).sigmoid().chunk(2, -1)
+            new = (row[:, 2 * size :] + resets * gate_inputs[:, 2 * size :]).tanh()
             state = new + updates * (state - new)
-            found.append(state)
-        return torch.stack(found)
+            states.append(state)
+        return torch.stack(states)
 
     def raw(self) -> Step:
         """Return a step without gradients over the weights as they lie in memory now."""
@@ -157,13 +157,13 @@ class GRU(Cell):
         bias_of_inputs, bias = self.bias_ih_l0.detach(), self.bias_hh_l0.detach()
 
         def step(inputs: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
-            before = torch.where(first.unsqueeze(-1), 0, state)
+            previous = torch.where(first.unsqueeze(-1), 0, state)
             gates = torch.addmm(bias_of_inputs, inputs, of_inputs)
-            given = torch.addmm(bias, before, recurrence)
-            opened = gates[:, : 2 * size].add_(given[:, : 2 * size]).sigmoid_()
+            gate_inputs = torch.addmm(bias, previous, recurrence)
+            opened = gates[:, : 2 * size].add_(gate_inputs[:, : 2 * size]).sigmoid_()
             resets, updates = opened.chunk(2, -1)
-            new = gates[:, 2 * size :].addcmul_(resets, given[:, 2 * size :]).tanh_()
-            hidden = torch.lerp(new, before, updates)
+            new = gates[:, 2 * size :].addcmul_(resets, gate_inputs[:, 2 * size :]).tanh_()
+            hidden = torch.lerp(new, previous, updates)
             return hidden, hidden
 
         return step

@@ -41,30 +41,30 @@ class Layers(nn.Module):
 
     def forward(self, inputs: Tensor, state: Tensor, first: Tensor) -> Tensor:
         """Return the hidden states of the highest layer, `[time, sequence, size]`."""
-        for cell, own in zip(self.layers, self._apart(state), strict=True):
-            inputs = cell(inputs, own, first)
+        for cell, layer_state in zip(self.layers, self._apart(state), strict=True):
+            inputs = cell(inputs, layer_state, first)
         return inputs
 
     @torch.no_grad()
     def after(self, inputs: Tensor, state: Tensor, first: Tensor) -> Tensor:
         """Return the state after the last step, without gradients."""
-        found = []
-        for cell, own in zip(self._cells(), self._apart(state), strict=True):
-            found.append(cell.after(inputs, own, first))
-            if len(found) < len(self.layers):
-                inputs = cell(inputs, own, first)
-        return torch.cat(found, -1)
+        states = []
+        for cell, layer_state in zip(self._cells(), self._apart(state), strict=True):
+            states.append(cell.after(inputs, layer_state, first))
+            if len(states) < len(self.layers):
+                inputs = cell(inputs, layer_state, first)
+        return torch.cat(states, -1)
 
     def raw(self) -> Step:
         """Return a step without gradients over the weights as they lie in memory now."""
         steps = [cell.raw() for cell in self._cells()]
 
         def step(inputs: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
-            found = []
-            for own_step, own in zip(steps, self._apart(state), strict=True):
-                inputs, following = own_step(inputs, own, first)
-                found.append(following)
-            return inputs, torch.cat(found, -1)
+            states = []
+            for own_step, layer_state in zip(steps, self._apart(state), strict=True):
+                inputs, following = own_step(inputs, layer_state, first)
+                states.append(following)
+            return inputs, torch.cat(states, -1)
 
         return step
 

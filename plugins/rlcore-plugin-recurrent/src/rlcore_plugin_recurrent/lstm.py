@@ -38,12 +38,12 @@ def lstm_loop(projected: Tensor, state: Tensor, first: Tensor, weight: Tensor) -
     opened = gates[..., : 2 * size].unbind(0)
     inputs, forgets, news, outputs = (gate.unbind(0) for gate in gates.chunk(4, -1))
     recurrence = weight.t()
-    before, cell_before = state.chunk(2, -1)
+    previous, cell_before = state.chunk(2, -1)
     rows = zip(gates.unbind(0), hidden.unbind(0), cells.unbind(0), strict=True)
     for time, ((gate, hidden_row, cell_row), resets) in enumerate(zip(rows, reset_steps(first), strict=True)):
         if resets:
-            before, cell_before = before * keep[time], cell_before * keep[time]
-        gate.addmm_(before, recurrence)
+            previous, cell_before = previous * keep[time], cell_before * keep[time]
+        gate.addmm_(previous, recurrence)
         opened[time].sigmoid_()
         news[time].tanh_()
         outputs[time].sigmoid_()
@@ -51,7 +51,7 @@ def lstm_loop(projected: Tensor, state: Tensor, first: Tensor, weight: Tensor) -
         cell_row.addcmul_(forgets[time], cell_before)
         torch.tanh(cell_row, out=hidden_row)
         hidden_row.mul_(outputs[time])
-        before, cell_before = hidden_row, cell_row
+        previous, cell_before = hidden_row, cell_row
     return hidden, gates, cells
 
 
@@ -76,9 +76,9 @@ def lstm_gradient(
     slopes[:, :, 1] *= shifted(initial_cell, cells, keep)
     torch.mul(1 - news * news, opened, out=slopes[:, :, 2])
     slopes[:, :, 3] *= squashed
-    found = torch.empty_like(by_gate)
-    grads, rows, factors = grad.unbind(0), found.view(times, count, width).unbind(0), keep.unbind(0)
-    of_cell, of_output = found[:, :, :3].unbind(0), found[:, :, 3].unbind(0)
+    gate_grads = torch.empty_like(by_gate)
+    grads, rows, factors = grad.unbind(0), gate_grads.view(times, count, width).unbind(0), keep.unbind(0)
+    of_cell, of_output = gate_grads[:, :, :3].unbind(0), gate_grads[:, :, 3].unbind(0)
     cell_slopes, output_slopes = slopes[:, :, :3].unbind(0), slopes[:, :, 3].unbind(0)
     to_cells, forgotten = to_cell.unbind(0), forgets.unbind(0)
     later, resets = grads[-1], reset_steps(first)
@@ -95,9 +95,9 @@ def lstm_gradient(
                 later += grads[time - 1]
         else:
             later = torch.addmm(grads[time - 1], rows[time], weight) if time else rows[time] @ weight
-    flat = found.view(times * count, width)
+    flat = gate_grads.view(times * count, width)
     of_weight = flat.t() @ shifted(initial, hidden, keep).view(times * count, size)
-    return found.view(times, count, width), torch.cat([later, cell], -1), of_weight
+    return gate_grads.view(times, count, width), torch.cat([later, cell], -1), of_weight
 
 
 @lstm_loop.register_fake
@@ -175,8 +175,8 @@ class LSTM(Cell):
         bias = self.bias_ih_l0.detach() + self.bias_hh_l0.detach()
 
         def step(inputs: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
-            before, cell_before = torch.where(first.unsqueeze(-1), 0, state).chunk(2, -1)
-            gates = torch.addmm(bias, inputs, of_inputs).addmm_(before, recurrence)
+            previous, cell_before = torch.where(first.unsqueeze(-1), 0, state).chunk(2, -1)
+            gates = torch.addmm(bias, inputs, of_inputs).addmm_(previous, recurrence)
             opened, forgets, news, outputs = gates.chunk(4, -1)
             following = torch.empty_like(state)
             hidden, cell = following.chunk(2, -1)

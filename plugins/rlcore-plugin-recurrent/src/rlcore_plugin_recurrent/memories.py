@@ -36,13 +36,13 @@ def places(bodies: Mapping[str, Body]) -> dict[str, slice]:
     Args:
         bodies: the memories by the name of their part.
     """
-    found: dict[str, slice] = {}
+    slices: dict[str, slice] = {}
     begin = 0
     for name, body in bodies.items():
         end = begin + body.state_size
-        found[name] = slice(begin, end)
+        slices[name] = slice(begin, end)
         begin = end
-    return found
+    return slices
 
 
 def initial_states(parts: Sequence[Remembers], rows: int) -> Tensor:
@@ -72,7 +72,7 @@ def joint_step(acting: Acts, parts: Sequence[Remembers]) -> Step:
 
     def step(observation: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
         states = torch.split(state, sizes, -1)
-        found = [own(observation, before, first) for own, before in zip(steps, states, strict=True)]
-        return found[number][0], torch.cat([following for _, following in found], -1)
+        outputs = [body(observation, memory, first) for body, memory in zip(steps, states, strict=True)]
+        return outputs[number][0], torch.cat([following for _, following in outputs], -1)
 
     return step

@@ -1,4 +1,4 @@
-"""What every replay buffer has: its size, where rows lie, how many minibatches follow a batch, what is saved."""
+"""The base of replay buffers: their size, their memory, the number of minibatches after a batch, and their state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INDEX: Final = "index"
 
 
 class ReplayConfig(BaseModel, extra="forbid"):
-    """Size and use."""
+    """Keys of every replay buffer."""
 
     capacity: int = Field(100_000, ge=1, description="transitions that are kept")
     minibatch_size: int = Field(128, ge=1, description="transitions per update")
@@ -67,22 +67,22 @@ class ReplayConfig(BaseModel, extra="forbid"):
 
     @property
     def discounts(self) -> bool:
-        """Whether `gamma` counts."""
+        """Whether `gamma` has an effect."""
         return self.n_steps > 1
 
     @property
     def trained_steps(self) -> int:
-        """How many steps one update trains on."""
+        """Number of steps that an update trains on."""
         return self.minibatch_size
 
 
 class SamplingBuffer(ABC):
-    """Keeps what was collected, and samples minibatches from it.
+    """Base of replay buffers: keeps collected steps, and samples minibatches.
 
     Attributes:
         num_epochs: always 1; `updates_per_batch` or `replay_ratio` says how many minibatches an iteration samples.
         warmup_frames: frames before the first update.
-        writes: the entries of a minibatch that no batch has.
+        writes: entries that minibatches have and batches have not.
         takes_columns: True; batches may be a `rlcore.types.CollectedBatch`.
     """
 
@@ -98,7 +98,7 @@ class SamplingBuffer(ABC):
         self._context = context
         self._device = context.device if config.storage == "device" else torch.device("cpu")
         self._generator = torch.Generator(self._device).manual_seed(context.seed("draw"))
-        self._nothing = torch.empty(0, dtype=torch.int64, device=self._device)
+        self._no_index = torch.empty(0, dtype=torch.int64, device=self._device)
         self._ratio: ReplayRatio | None = None
         if config.replay_ratio is not None:
             self._ratio = ReplayRatio(config.replay_ratio, config.trained_steps, context.group)
@@ -107,12 +107,12 @@ class SamplingBuffer(ABC):
     def of(
         cls, device: torch.device | str = "cpu", seed: int = 0, folder: Path | str | None = None, **settings: Any
     ) -> Self:
-        """Return a buffer that belongs to no run.
+        """Return a buffer without a run.
 
         Args:
-            device: where samples go, and rows too with `storage = "device"`.
+            device: of samples, and of rows with `storage = "device"`.
             seed: of the samples.
-            folder: a mapped file lies in `replay/` below it; default: the folder for temporary files.
+            folder: for a mapped file, in `replay/` below it; default: the folder for temporary files.
             settings: the keys of `Config`.
 
         Raises:
@@ -124,23 +124,21 @@ class SamplingBuffer(ABC):
 
     @abstractmethod
     def __len__(self) -> int:
-        """Return how much can be sampled."""
+        """Return how many transitions or sequences can be sampled."""
 
     @abstractmethod
     def add(self, batch: TensorDict | CollectedBatch) -> None:
         """Copy the valid steps of a batch `[env, time]`."""
 
     def minibatches(self, batch: TensorDict) -> Iterator[Minibatch]:
-        """Yield as many minibatches as the config says; none while there is nothing to sample.
-
-        Of several processes that train together, one whose buffer is empty yields as many, without rows.
-        """
+        """Yield the minibatches after a batch; none while the buffer is empty."""
+        # processes that train together take the same steps: one with an empty buffer yields minibatches without rows
         empty = not len(self)
         for _ in range(self._updates(empty)):
-            yield Minibatch.of({INDEX: self._nothing}) if empty else self._draw(self._config.minibatch_size)
+            yield Minibatch.of({INDEX: self._no_index}) if empty else self._draw(self._config.minibatch_size)
 
     def most_updates(self, batch_steps: int) -> int:
-        """Return how many minibatches follow a batch at most; there are none while the buffer is empty."""
+        """Return the largest number of minibatches after a batch of so many steps."""
         if self._ratio is not None:
             return self._ratio.most_updates(batch_steps)
         return self._config.updates_per_batch
@@ -159,7 +157,7 @@ class SamplingBuffer(ABC):
         return self._draw(self._config.minibatch_size if batch_size is None else batch_size).to_tensordict()
 
     def inexact(self) -> str | None:
-        """Return why a resume would not be exact, if so."""
+        """Return the reason why a resume would not be exact, if there is one."""
         if self._saves:
             return None
         return 'the replay buffer is not in the checkpoints ([buffer] save = "none"); a resume begins with an empty one'
@@ -171,9 +169,9 @@ class SamplingBuffer(ABC):
         return count if self._context.group.size == 1 else most_minibatches(self._context.group, count)
 
     def _sampling_state(self) -> dict[str, Any]:
-        """Return the position of the samples, and how many steps have had their updates."""
-        paced = {} if self._ratio is None else {STATE: self._ratio.steps}
-        return {"generator": self._generator.get_state(), **paced}
+        """Return the state of the generator, and the steps that the replay ratio has counted."""
+        ratio = {} if self._ratio is None else {STATE: self._ratio.steps}
+        return {"generator": self._generator.get_state(), **ratio}
 
     def _load_sampling_state(self, state: Mapping[str, Any]) -> None:
         self._generator.set_state(state["generator"])
@@ -185,15 +183,15 @@ class SamplingBuffer(ABC):
         return self._config.save == "full"
 
     def _warm_up_again(self) -> None:
-        """Collect as many frames as at first before the next update: what was kept did not come back."""
+        """Collect `warmup_frames` again before the next update, as the checkpoint holds no transitions."""
         self.warmup_frames = self._context.progress.frames + self._config.warmup_frames
 
     @abstractmethod
     def _draw(self, size: int) -> Minibatch:
-        """Return a random minibatch of so many samples."""
+        """Return a random minibatch of `size` samples."""
 
     def _allocate(self, what: str, shape: tuple[int, int]) -> Tensor:
-        """Return zeros `[row, word]` where rows lie, and say what they are for.
+        """Allocate zeros `[row, word]` for rows, and log their size.
 
         Raises:
             StorageError: there is no room for them.

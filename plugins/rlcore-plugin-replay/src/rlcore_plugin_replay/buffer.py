@@ -1,7 +1,4 @@
-"""The replay buffer that samples uniformly: the latest transitions of a run, in packed rows.
-
-How often each transition is sampled is all that `prioritized.py` changes.
-"""
+"""The replay buffer `replay`: the latest transitions in packed rows, sampled uniformly."""
 
 from __future__ import annotations
 
@@ -34,25 +31,25 @@ if TYPE_CHECKING:
 class ReplayBuffer(SamplingBuffer):
     """Keeps the latest transitions and samples minibatches from them, uniformly and with replacement (Lin, 1992).
 
-    As the `buffer` of a config it is what `rlcore.types.Buffer` says. In Python, `ReplayBuffer.of(...)` builds one
-    without a run, for `extend`, `sample` and `update_priority`.
+    In a config it is a `rlcore.types.Buffer`. In Python, `ReplayBuffer.of(...)` builds one without a run, for `extend`,
+    `sample` and `update_priority`.
 
-    Every entry of a batch is kept except the mask; masked steps are not. `index` `[sample]`, int64, says where a
-    sample lies.
+    Rows hold all entries of a batch but the mask; masked steps are left out. The entry `index` `[sample]`, int64, is
+    the place of a sample.
 
     Attributes:
-        takes_some_envs: whether batches may be of some of the envs: where nothing joins the steps of several batches.
+        takes_some_envs: whether a batch may hold some of the envs alone, as where no row joins steps of two batches.
     """
 
     class Config(StackConfig, ReplayConfig):
-        """Size and use."""
+        """Keys of `[buffer]`."""
 
     _config: Config
 
     def __init__(self, config: ReplayConfig, context: Context) -> None:
         super().__init__(config, context)
         take_steps(context.built.get("loss"))
-        self._is_there = self._device == context.device  # whether rows lie where they are learnt from
+        self._on_run_device = self._device == context.device
         self._ring = Ring(config.capacity, partial(self._allocate, "transitions"))
         self._stacks: Stacks | None = None
         if isinstance(config, StackConfig):
@@ -66,12 +63,12 @@ class ReplayBuffer(SamplingBuffer):
 
     @property
     def _joined_steps(self) -> int:
-        """How many steps a row joins."""
+        """Number of steps that a row joins."""
         return self._config.n_steps
 
     @property
     def write_count(self) -> int:
-        """Transitions written so far, also those that were overwritten."""
+        """Number of transitions written so far, with those that were overwritten since."""
         return self._ring.written
 
     def add(self, batch: TensorDict | CollectedBatch) -> None:
@@ -87,11 +84,11 @@ class ReplayBuffer(SamplingBuffer):
                 self._stacks.check_kept(self._oldest(rows.size[0]))
 
     def extend(self, batch: TensorDict | CollectedBatch) -> Tensor:
-        """Copy the valid steps of a batch, and return the places that they took, int64 `[row]`.
+        """Copy the valid steps of a batch, and return their places, int64 `[row]`.
 
         Args:
-            batch: of batch size `[env, time]`, or of any other with `n_steps = 1`. With `n_steps` above 1 every call
-                continues the envs of the call before.
+            batch: of batch size `[env, time]`, or of any other with `n_steps = 1`. With `n_steps` above 1 each call
+                must continue the envs of the last one.
 
         Raises:
             RlcoreError: its entries differ from those of the first batch, or it has not the two dimensions, the
@@ -100,17 +97,18 @@ class ReplayBuffer(SamplingBuffer):
         """
         begin = self._ring.written
         self.add(batch)
-        kept = max(begin, self._ring.written - self._config.capacity)
-        return torch.arange(kept, self._ring.written, device=self._device) % self._config.capacity
+        # a batch larger than the buffer has overwritten its own first rows
+        first = max(begin, self._ring.written - self._config.capacity)
+        return torch.arange(first, self._ring.written, device=self._device) % self._config.capacity
 
     def feedback(self, minibatch: Mapping[Key, Tensor], values: Mapping[str, Tensor]) -> None:
-        """Do nothing: every transition is sampled alike."""
+        """Do nothing, as transitions have no priorities."""
 
     def update_priority(self, index: Tensor | TensorDict, priority: Tensor | None = None) -> None:
-        """Do nothing: every transition is sampled alike."""
+        """Do nothing, as transitions have no priorities."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the position of the samples and, unless they are left out, the transitions."""
+        """Return the state of the generator and, with `save = "full"`, the transitions."""
         state = self._sampling_state()
         if self._saves:
             state["ring"] = self._ring.state_dict()
@@ -121,22 +119,22 @@ class ReplayBuffer(SamplingBuffer):
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take both back; where there are no transitions, begin with another warm-up.
+        """Restore the state; without transitions in it, begin with another warm-up.
 
         Raises:
-            StorageError: the transitions are those of a buffer of another size or of other envs, or there is no room
-                for them.
+            StorageError: the transitions are of a buffer of another size or of other envs, or there is no room for
+                them.
         """
         self._check(state)
         self._load_sampling_state(state)
-        saved = "ring" in state
-        if saved:
+        has_rows = "ring" in state
+        if has_rows:
             self._ring.load_state_dict(state["ring"])
         else:
             self._ring = Ring(self._config.capacity, self._ring.allocate)
             self._warm_up_again()
         self._intake = self._new_intake()
-        if saved and "n_step" in state:
+        if has_rows and "n_step" in state:
             self._intake.load_state_dict(state["n_step"])
         if self._stacks is not None:
             self._stacks.forget()
@@ -144,13 +142,13 @@ class ReplayBuffer(SamplingBuffer):
                 self._stacks.load_state_dict(state["stacks"])
 
     def forget_episodes(self) -> None:
-        """Drop the steps that wait for those after them: the collector begins new episodes."""
+        """Drop steps that wait for later ones, as the collector begins new episodes."""
         self._intake.forget()
         if self._stacks is not None:
             self._stacks.forget()
 
     def _oldest(self, num_envs: int) -> Tensor:
-        """Return the numbers of the frames of the oldest transitions: of so many that none beyond has older ones."""
+        """Return the numbers of the frames of the oldest transitions, so many that the oldest frame is among them."""
         layout, capacity = self._ring.layout, self._config.capacity
         assert layout is not None
         assert self._config.stack is not None
@@ -164,13 +162,13 @@ class ReplayBuffer(SamplingBuffer):
         return kind(self._ring, self._joined_steps, self._config.gamma)
 
     def _wrote(self, begin: int) -> None:
-        """Take notice of transitions that were written; there had been `begin` of them."""
+        """Follow a write: transitions from number `begin` on are new."""
 
     def _check(self, state: Mapping[str, Any]) -> None:
-        """Refuse transitions of other observations, and those that were joined otherwise.
+        """Refuse transitions of other observations or of another `n_steps`.
 
         Raises:
-            StorageError: says what differs.
+            StorageError: the message says what differs.
         """
         entries = RowLayout.from_state(state.get("ring", {}).get("layout", [])).entries
         spec = self._context.built.get("env_spec")
@@ -179,7 +177,7 @@ class ReplayBuffer(SamplingBuffer):
             check_same_kind(stacks, self._stacks)
         if spec is not None and "observation" in entries:
             shape = entries["observation"][1] if stacks is None else (stacks["stack"], *stacks["shape"])
-            saved = torch.empty(shape, device="meta")
+            saved = torch.empty(shape, device="meta")  # a shape without memory
             check_array("an observation", saved, spec.observation_space.shape, "[env], [[transform]]")
         if entries and (STEPS in entries) != (self._joined_steps > 1):
             there, here = ("several steps", "one") if STEPS in entries else ("one step", "several")
@@ -192,13 +190,13 @@ class ReplayBuffer(SamplingBuffer):
         return self._gathered(index)
 
     def _gathered(self, index: Tensor, **further: Tensor) -> Minibatch:
-        """Return the transitions at these places, and entries that do not lie in the rows."""
+        """Return the transitions at places `[sample]` with further entries."""
         layout = self._ring.layout
         assert layout is not None
-        if self._stacks is None and self._is_there:  # who reads an entry copies the rows, or gathers it itself
+        if self._stacks is None and self._on_run_device:  # nothing is copied until an entry is read
             read = self._ring.reader(index)
             minibatch: Minibatch = RowMinibatch(self._ring.columns, index, (INDEX, *further), read)
-        elif self._stacks is None:  # an entry that nobody reads is not even viewed
+        elif self._stacks is None:  # one copy of whole rows to the device of the run; entries are views of it
             read = layout.reader(self._ring.rows(index).to(self._context.device))
             minibatch = Minibatch(index.shape[0], (*layout.keys, INDEX, *further), read)
         else:

@@ -22,25 +22,25 @@ from rlcore_plugin_replay.sequence_rows import sequences
 from rlcore_plugin_replay.stacks import FOLLOWING, OBSERVATION, Stacks
 from rlcore_plugin_replay.streams import Cut, Plan, Streams
 
-_FEW: Final = torch.int32
+_INT: Final = torch.int32
 
 Allocate = Callable[[str, tuple[int, int]], Tensor]
 
 
 class Episodes:
-    """Rows of the steps of all envs, and where sequences lie in them.
+    """Keeps the steps of all envs in rows, and the places of sequences in them.
 
     Args:
         num_envs: how many envs there are.
         capacity: rows that are kept, over all envs.
-        cut: of episodes into sequences.
-        gamma: the discount of rewards that are joined.
-        allocate: returns zeros `[row, word]` for what they are called and a shape.
-        device: where rows lie.
-        stacks: where the frames of observations are stored once; None where rows hold observations.
+        cut: says how episodes are cut into sequences.
+        gamma: the discount of joined rewards.
+        allocate: returns zeros `[row, word]` for a name and a shape.
+        device: of the rows.
+        stacks: stores each frame of stacked observations once; None where rows hold whole observations.
 
     Attributes:
-        sequences: how many can be sampled.
+        sequences: number of sequences that can be sampled.
     """
 
     def __init__(
@@ -63,19 +63,19 @@ class Episodes:
         self._streams = Streams(num_envs, self._rows, cut)
         self._ring = Ring(self._rows * num_envs, partial(allocate, "steps"))
         self._states = Ring(self._streams.states, partial(allocate, "states"))
-        # of the sequence whose first trained step lies at a place: rows before it, after it, the place of its state
-        self._spans = torch.zeros(self._rows * num_envs, 3, dtype=_FEW, device=device)
+        # by the place of the first trained step of a sequence: rows before it, rows after it, place of its state
+        self._spans = torch.zeros(self._rows * num_envs, 3, dtype=_INT, device=device)
         self._offsets = torch.arange(-cut.burn_in, cut.ahead + 1, device=device).unsqueeze(1)
 
     def add(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Take in the valid steps of a batch `[env, time]`.
+        """Copy the valid steps of a batch `[env, time]`.
 
         Returns:
-            Places whose sequences are gone, and then places where sequences begin, int64 `[number]`.
+            Places of sequences that were overwritten, and places where new sequences begin, int64 `[number]`.
 
         Raises:
-            RlcoreError: the batch has not the dimensions, rewards and ends of episodes that sequences need, or is
-                larger than there is room for.
+            RlcoreError: the batch lacks the dimensions, rewards or ends of episodes that sequences need, or is larger
+                than the buffer.
             StorageError: there is no room for the rows.
         """
         self._check_size(batch)
@@ -94,7 +94,7 @@ class Episodes:
         return self._follow(plan)
 
     def end(self) -> tuple[Tensor, Tensor]:
-        """Let all episodes that run on end where they are; returns what `add` does."""
+        """End the running episodes where they are; return the same as `add`."""
         if self._stacks is not None:
             self._stacks.forget()
         return self._follow(self._streams.end())
@@ -104,11 +104,11 @@ class Episodes:
 
         Args:
             index: the places.
-            device: where the entries go.
+            device: of the returned entries.
             further: entries to add.
 
         Returns:
-            Entries `[time, sequence, ...]` of `cut.rows` rows, padded by the first and last ones of their episode.
+            Entries `[time, sequence, ...]` of `cut.rows` rows, padded by the first and last row of their episode.
         """
         layout = self._ring.layout
         assert layout is not None
@@ -128,7 +128,7 @@ class Episodes:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all rows that are filled, as views, and where sequences lie in them."""
+        """Return the filled rows as views, and the places of sequences in them."""
         self._ring.written, self._states.written = self._streams.filled, self._streams.states
         return {
             "num_envs": self._num_envs,
@@ -140,7 +140,7 @@ class Episodes:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take them back, into episodes to which nothing was added.
+        """Restore the rows; nothing may have been added before.
 
         Raises:
             StorageError: there is no room for the rows.
@@ -154,7 +154,7 @@ class Episodes:
             self._stacks.load_state_dict(state["stacks"])
 
     def entries(self) -> dict[Key, tuple[torch.dtype, tuple[int, ...]]]:
-        """Return dtype and shape of what is kept of a step; nothing before the first batch."""
+        """Return dtype and shape of each entry of a row; empty before the first batch."""
         return {} if self._ring.layout is None else self._ring.layout.entries
 
     def _check_size(self, batch: Batch) -> None:
@@ -181,8 +181,8 @@ class Episodes:
         """Copy the steps, last observations and states of a batch."""
         if plan.steps:
             env, time, place, begins = self._tensors(plan.steps, columns[DONE].device)
-            kept = [key for key in self._ring.columns if key != FIRST]
-            self._ring.put(place, {FIRST: begins.bool().unsqueeze(1), **{key: columns[key][env, time] for key in kept}})
+            keys = [key for key in self._ring.columns if key != FIRST]
+            self._ring.put(place, {FIRST: begins.bool().unsqueeze(1), **{key: columns[key][env, time] for key in keys}})
         if plan.finals:
             env, time, place = self._tensors(plan.finals, columns[DONE].device)
             self._ring.put(place, {OBSERVATION: columns[FOLLOWING][env, time]})
@@ -191,20 +191,20 @@ class Episodes:
             self._states.put(place, {POLICY_STATE: columns[POLICY_STATE][env, time]})
 
     def _tensors(self, rows: list[Any], device: torch.device) -> tuple[Tensor, ...]:
-        """Return the columns of a list; those of places, the third, where rows lie, and others where the batch is."""
+        """Return columns as tensors: env and time on the device of the batch, the others on that of the rows."""
         env, time, place, *others = torch.tensor(rows).unbind(1)
         return env.to(device), time.to(device), place.to(self._device), *(other.to(self._device) for other in others)
 
     def _follow(self, plan: Plan) -> tuple[Tensor, Tensor]:
-        """Note which sequences are gone and which are complete."""
-        gone = torch.tensor(plan.dropped, dtype=torch.int64, device=self._device)
-        dropped = int((self._spans[gone, 1] > 0).sum()) if plan.dropped else 0
-        self._spans[gone] = 0
-        begun = torch.tensor(plan.begun, dtype=torch.int64, device=self._device).reshape(-1, 4)
-        places = begun[:, 0]
-        self._spans[places] = begun[:, 1:].to(_FEW)
-        self.sequences += len(plan.begun) - dropped
-        return gone, places
+        """Remove overwritten sequences and add complete ones."""
+        overwritten = torch.tensor(plan.dropped, dtype=torch.int64, device=self._device)
+        dropped = int((self._spans[overwritten, 1] > 0).sum()) if plan.dropped else 0
+        self._spans[overwritten] = 0
+        complete = torch.tensor(plan.complete, dtype=torch.int64, device=self._device).reshape(-1, 4)
+        places = complete[:, 0]
+        self._spans[places] = complete[:, 1:].to(_INT)
+        self.sequences += len(plan.complete) - dropped
+        return overwritten, places
 
     def _states_at(self, places: Tensor) -> Tensor:
         """Return the states at places `[sequence]`; zeros where there is none, since an episode begins there."""

@@ -1,4 +1,4 @@
-"""Which transitions are of one episode, so that goals reached later in it can stand in the place of its own."""
+"""The episodes of transitions in a ring, for goals that an episode reached later."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ if TYPE_CHECKING:
 
 
 class GoalEpisodes:
-    """The order of the transitions of each env in a ring of rows, and where its episodes end.
+    """Keeps the order of the rows of each env in a ring, and the ends of its episodes.
 
-    Rows are numbered as they were written. Whatever comes later in an episode is newer than the row that asks, and so
-    it is still there.
+    Rows are numbered in the order of their writes. A later row of an episode is newer, so it is overwritten later.
 
     Args:
         capacity: rows of the ring.
@@ -28,12 +27,12 @@ class GoalEpisodes:
         self._begin(0)
 
     def add(self, done: BoolArray, valid: BoolArray, written: int) -> None:
-        """Take notice of rows that were written.
+        """Add rows that were written.
 
         Args:
-            done: `[env, time]`, whether an episode ended with a step.
-            valid: `[env, time]`, which steps were written, by time first.
-            written: rows that there had been before.
+            done: `[env, time]`, whether a step ends an episode.
+            valid: `[env, time]`, whether a step was written; by time first.
+            written: number of rows written before.
         """
         if len(self._counts) != done.shape[0]:
             self._begin(done.shape[0])
@@ -49,16 +48,16 @@ class GoalEpisodes:
                 self._end(env)
 
     def end_all(self) -> None:
-        """Let the running episodes end where they are."""
+        """End the running episodes where they are."""
         for env in range(len(self._counts)):
             self._end(env)
 
     def later(self, places: Array, uniform: Array | None) -> Array:
-        """Return the places of rows that are later in the episodes of these, or the same.
+        """Return the places of the same or later rows in the episodes of rows.
 
         Args:
             places: int64 `[row]`.
-            uniform: `[row]` in [0, 1), which of them; None for the last.
+            uniform: `[row]` in [0, 1), which chooses among them; None for the last rows.
         """
         env, count = self._env[places], self._count[places]
         last = self._last_of(env, count)
@@ -67,14 +66,14 @@ class GoalEpisodes:
         return rows
 
     def following(self, places: Array, steps: int) -> tuple[Array, Array]:
-        """Return the places of rows and of those after them in their episodes, and how many of these there are.
+        """Return the places of rows and of the rows after them in their episodes, with their number.
 
         Args:
             places: int64 `[row]`.
-            steps: how many rows are asked for, at least 1; the first are those themselves.
+            steps: number of rows to return, at least 1; the first are the rows themselves.
 
         Returns:
-            Places int64 `[step, row]`, the last ones repeated where an episode has no more; and counts `[row]`.
+            Places int64 `[step, row]`, with the last row of an episode repeated; and their numbers `[row]`.
         """
         env, count = self._env[places], self._count[places]
         last = self._last_of(env, count)
@@ -83,7 +82,7 @@ class GoalEpisodes:
         return rows, np.minimum(last - count + 1, steps)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what is known of the rows that are filled."""
+        """Return the envs, orders and ends of the filled rows."""
         used = min(self._capacity, int(self._counts.max(initial=0)))
         filled = min(self._capacity, int(self._counts.sum()))
         return {
@@ -96,7 +95,7 @@ class GoalEpisodes:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take it back."""
+        """Restore the state."""
         saved = {name: np.asarray(value) for name, value in state.items()}
         self._begin(len(saved["counts"]))
         for name in ("env", "count"):
@@ -106,7 +105,7 @@ class GoalEpisodes:
         self._counts[:], self._begins[:] = saved["counts"], saved["begins"]
 
     def _last_of(self, env: Array, count: Array) -> Array:
-        """Return the last step that is known of the episodes of steps `[row]`, counted in their envs."""
+        """Return the last step so far of the episodes of steps `[row]`, counted in their envs."""
         last = self._last[env, count % self._capacity]
         return np.where(last < 0, self._counts[env] - 1, last)
 

@@ -1,4 +1,4 @@
-"""The replay buffer for envs with goals: transitions as if the goal had been one that was reached later."""
+"""The replay buffer `hindsight`, for envs with goals: samples get goals that their episode reached later."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ ACHIEVED: Final = "achieved_goal"
 DESIRED: Final = "desired_goal"
 TERMINATED: Final[Key] = ("next", "terminated")
 TRUNCATED: Final[Key] = ("next", "truncated")
-# which samples of a minibatch: the first of them, or int64 `[row]`
+# the samples with another goal: a slice of the first ones, or int64 `[row]`
 Chosen: TypeAlias = "slice | Array"
 _USE: Final = "[buffer] use = 'replay:hindsight'"
 
 
 class GoalEnv(Protocol):
-    """An env whose rewards follow from a goal that was reached and one that was wanted.
+    """An env that computes rewards from an achieved and a desired goal.
 
-    The vector envs of rlcore-plugin-gymnasium are, where their env has a `compute_reward`.
+    The vector envs of rlcore-plugin-gymnasium do, where their env has a `compute_reward`.
     """
 
     def goal_outcome(self, achieved: Array, desired: Array) -> tuple[Array, BoolArray | None]:
-        """Return what steps give that lead to these goals, where those were wanted. Changes nothing.
+        """Return the rewards of steps for other goals; the env stays as it is.
 
         Args:
             achieved: `[row, *goal]`, the leaf `achieved_goal` of the observation after each step.
             desired: `[row, *goal]`, the goal of each.
 
         Returns:
-            The rewards `[row]`, and whether each step terminates the episode; None where goals say nothing of that.
+            The rewards `[row]`, and whether each step terminates the episode; None where goals do not decide it.
 
         Raises:
             ConfigError: the env has no such goals.
@@ -61,16 +61,16 @@ class HindsightReplayBuffer(ReplayBuffer):
     """Samples transitions, most of them with a goal that their episode reached later (Andrychowicz et al., 2017).
 
     As in hindsight experience replay (arXiv 1707.01495, section 3.3): of `goals + 1` samples, `goals` have another goal
-    in the leaf `desired_goal` of both observations, and the reward, and the end, that the env gives for it. The rows
-    hold what was collected; goals are chosen when they are sampled.
+    in the leaf `desired_goal` of both observations, with the reward and the end that the env computes for it. Rows
+    hold the collected transitions; goals are chosen at each sample.
 
-    With `n_steps` a sample joins up to so many steps of its episode, each with the reward for the goal of the sample,
-    up to the one that ends the episode for that goal (Yang et al., 2021, arXiv 2102.12962, section 4). Where an episode
-    goes on, its latest steps are joined with as many as there are.
+    With `n_steps` a sample joins up to so many steps of its episode, with the rewards for its goal, up to the step that
+    ends the episode for that goal (Yang et al., 2021, arXiv 2102.12962, section 4). The latest steps of a running
+    episode join as many steps as there are.
     """
 
     class Config(ReplayConfig):
-        """Size, use, and which goals."""
+        """Keys of `[buffer]`."""
 
         goals: int = Field(4, ge=0, description="samples with another goal for each that has its own")
         strategy: Literal["future", "final"] = Field(
@@ -91,7 +91,7 @@ class HindsightReplayBuffer(ReplayBuffer):
         """Copy the valid steps of a batch `[env, time]`.
 
         Raises:
-            RlcoreError: most rewards of the first batch are not those that the env gives for its goals.
+            RlcoreError: most rewards of the first batch differ from those that the env computes for its goals.
         """
         begin = self._ring.written
         super().add(batch)
@@ -103,16 +103,16 @@ class HindsightReplayBuffer(ReplayBuffer):
             self._check_rewards()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what every replay buffer saves, and the episodes."""
+        """Return the state of the replay buffer and the episodes."""
         state = super().state_dict()
         return {**state, "episodes": self._episodes.state_dict()} if self._saves else state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take it back.
+        """Restore the state.
 
         Raises:
-            StorageError: as of every replay buffer.
-            RlcoreError: the transitions were kept by a buffer that knew no episodes.
+            StorageError: as for `ReplayBuffer`.
+            RlcoreError: the checkpoint has transitions and no episodes, as of another buffer.
         """
         if "ring" in state and "episodes" not in state:
             raise RlcoreError(f"{_USE}: the checkpoint is of a buffer without episodes; begin with --fresh buffer")
@@ -122,13 +122,13 @@ class HindsightReplayBuffer(ReplayBuffer):
             self._episodes.load_state_dict(state["episodes"])
 
     def forget_episodes(self) -> None:
-        """Let the running episodes end: the collector begins new ones."""
+        """End the running episodes, as the collector begins new ones."""
         super().forget_episodes()
         self._episodes.end_all()
 
     @property
     def _joined_steps(self) -> int:
-        return 1  # which is the last one follows from the goal of a sample
+        return 1  # rows are single steps: how many are joined depends on the goal of a sample
 
     def _draw(self, size: int) -> Minibatch:
         minibatch = super()._draw(size)
@@ -151,11 +151,12 @@ class HindsightReplayBuffer(ReplayBuffer):
         return minibatch
 
     def _chosen(self, size: int, count: int) -> Chosen:
-        """Return which of so many samples have another goal: the first, as which ones these are is random already."""
+        """Return the samples with another goal."""
+        # the first ones, as samples are in random order
         return slice(count)
 
     def _reached(self, places: Array) -> Tensor:
-        """Return goals that were reached later than rows `[row]`, or there, `[row, *goal]`."""
+        """Return goals `[row, *goal]` that episodes reached at rows `[row]` or later."""
         uniform = None
         if self._config.strategy == "future":
             drawn = torch.rand(len(places), generator=self._generator, device=self._device, dtype=torch.float64)
@@ -163,7 +164,7 @@ class HindsightReplayBuffer(ReplayBuffer):
         return self._space.tensor(self._entries(self._episodes.later(places, uniform))(FOLLOWING), ACHIEVED)
 
     def _join(self, minibatch: Minibatch, places: Array, chosen: Chosen, reached: Tensor | None) -> None:
-        """Join the steps of each sample with those after it, as its goal says."""
+        """Join the step of each sample with the next ones, up to the end for its goal."""
         steps = self._config.n_steps
         rows, count = self._episodes.following(places, steps)
         read = self._entries(rows.reshape(-1))
@@ -181,18 +182,18 @@ class HindsightReplayBuffer(ReplayBuffer):
                 terminated[:, chosen] = ends.reshape(steps, -1)
                 done[:, chosen] = terminated[:, chosen] | truncated[:, chosen]
         total, joined = joined_rewards(reward, done, count, self._config.gamma)
-        every, last = slice(None), (joined - 1, np.arange(len(places)))
+        whole, last = slice(None), (joined - 1, np.arange(len(places)))
         read = self._entries(rows[last])
         for key in minibatch.keys():  # noqa: SIM118  # of entries that nobody read yet too
             if isinstance(key, tuple) and key[0] == "next":
                 minibatch[key] = read(key).to(self._context.device)
         minibatch[STEPS] = torch.from_numpy(joined[:, np.newaxis]).to(self._context.device)
-        _set(minibatch[REWARD], total, every)
-        _set(minibatch[TERMINATED], terminated[last], every)
-        _set(minibatch[DONE], done[last], every)
+        _set(minibatch[REWARD], total, whole)
+        _set(minibatch[TERMINATED], terminated[last], whole)
+        _set(minibatch[DONE], done[last], whole)
 
     def _entries(self, places: Array) -> Callable[[Key], Tensor]:
-        """Return what finds an entry of copies of the rows at places `[row]`."""
+        """Return a function from a key to that entry of the rows at places `[row]`."""
         layout = self._ring.layout
         assert layout is not None
         return layout.reader(self._ring.rows(torch.from_numpy(places).to(self._device)))
@@ -201,10 +202,10 @@ class HindsightReplayBuffer(ReplayBuffer):
         return self._env.goal_outcome(achieved.numpy(force=True), desired.numpy(force=True))
 
     def _check_rewards(self) -> None:
-        """Compare the rewards that were collected first with those of the env for their goals.
+        """Compare the first collected rewards with those that the env computes for their goals.
 
         Raises:
-            RlcoreError: most of them are others.
+            RlcoreError: most of them differ.
         """
         self._checked = True
         entries = self._gathered(torch.arange(min(len(self), 100), device=self._device))
@@ -222,7 +223,7 @@ class HindsightReplayBuffer(ReplayBuffer):
 
 
 def joined_rewards(reward: Array, done: BoolArray, count: Array, gamma: float) -> tuple[Array, Array]:
-    """Return the discounted rewards of steps up to the first that ends the episode, and how many steps these are.
+    """Return the discounted sums of rewards up to the end of the episode, and the number of their steps.
 
     Args:
         reward: `[step, row]`.
@@ -241,12 +242,12 @@ def joined_rewards(reward: Array, done: BoolArray, count: Array, gamma: float) -
 
 
 def _flat(entry: Tensor) -> Array:
-    """Return an entry `[row, 1]` as an array `[row]` of its own."""
+    """Return a copy of an entry `[row, 1]` as an array `[row]`."""
     return entry.reshape(-1).numpy(force=True).copy()
 
 
 def _set(entry: Tensor, values: Array, chosen: Chosen) -> None:
-    """Write values `[row]` into those rows of an entry `[sample, 1]`."""
+    """Write values `[row]` into rows of an entry `[sample, 1]`."""
     entry[chosen, 0] = torch.from_numpy(values).to(entry)
 
 
@@ -254,7 +255,7 @@ def _space_of(context: Context) -> Packed:
     """Return the space of the observations, which must have goals.
 
     Raises:
-        ConfigError: it has none, or they are not those of the env.
+        ConfigError: it has none, or a transform changes them.
     """
     spec = context.env_spec
     space = spec.observation_space
@@ -277,10 +278,10 @@ def _space_of(context: Context) -> Packed:
 
 
 def _goal_env(context: Context) -> GoalEnv:
-    """Return an env of its own that is asked for rewards.
+    """Return an env of the buffer, which computes rewards for goals.
 
     Raises:
-        ConfigError: it gives none for goals.
+        ConfigError: the env computes none.
     """
     env: Env = context.make_env_for("hindsight", num_envs=1)
     space = cast(Packed, env.spec.observation_space)

@@ -1,4 +1,4 @@
-"""The tree of sums of `sum_tree.py` in host memory, where an operation on few numbers is cheapest in NumPy."""
+"""The tree of sums of `sum_tree.py` in host memory, in NumPy, as small operations of torch cost more there."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from rlcore_plugin_replay.sum_tree import BITS, FANOUT, JUST_BELOW_ONE
 if TYPE_CHECKING:
     from rlcore.types import Array
 
-_TOP: Final = 1024  # so many sums are searched without a level above them
+_TOP: Final = 1024  # largest size of the highest level
 
 
 class HostSumTree:
-    """Numbers that are not negative, with the sums of every 32, of every 32 sums, and so on; float64.
+    """Tree of numbers that are not negative, with the sums of every 32 numbers, of every 32 sums, and so on; float64.
 
-    The highest level has at most 1024 sums, which one search in their running sum replaces two rounds; a million
-    numbers then take two more. Sums are taken again from what they are sums of, so no error adds up.
+    The highest level has at most 1024 sums. One search in their running sum replaces two levels more; below it, a
+    million numbers take two levels.
 
     Args:
-        size: how many numbers; all begin as 0.
+        size: number of numbers; all begin as 0.
     """
 
     def __init__(self, size: int) -> None:
@@ -42,16 +42,16 @@ class HostSumTree:
         return values
 
     def __setitem__(self, index: Array, values: Array) -> None:
-        """Set the numbers at places `[sample]`; of a place that is named twice, the last of its values stays."""
+        """Set the numbers at places `[sample]`; a place that occurs twice gets the last of its values."""
         self._flat[0][index] = values
         self._stale = True
         for lower, upper in zip(self._levels, self._flat[1:], strict=False):
             index = index >> BITS
-            # torch adds rows of 32 in half of NumPy's time
+            # sums of all numbers: added differences would let rounding errors grow; torch takes half of NumPy's time
             upper[index] = torch.from_numpy(lower.take(index, 0)).sum(1).numpy()
 
     def fill(self, begin: int, end: int, value: float) -> None:
-        """Set the numbers from one place up to another one."""
+        """Set the numbers at places from `begin` up to `end`."""
         self._flat[0][begin:end] = value
         self._stale = True
         for lower, upper in zip(self._levels, self._flat[1:], strict=False):
@@ -59,7 +59,7 @@ class HostSumTree:
             np.add.reduce(lower[begin:end], 1, out=upper[begin:end])
 
     def draw(self, uniform: Array) -> Array:
-        """Return places, int64 `[sample]`, in proportion to their numbers; one whose number is 0 is never sampled.
+        """Return places, int64 `[sample]`, in proportion to their numbers; never a place with the number 0.
 
         Args:
             uniform: float64 `[sample]` in [0, 1).
@@ -75,7 +75,7 @@ class HostSumTree:
         for number in reversed(range(len(self._levels) - 1)):
             # torch adds along rows in a sixth of NumPy's time
             running = torch.from_numpy(self._levels[number].take(place, 0)).cumsum(1).numpy()
-            # the level above rounded differently; at the very edge, what is left must still fall inside
+            # the level above was rounded differently: at the edge, the rest must still fall inside this row
             rest = np.minimum(rest, running[:, -1] * JUST_BELOW_ONE)
             child = (running > rest[:, np.newaxis]).argmax(1)
             place = (place << BITS) + child
@@ -84,7 +84,7 @@ class HostSumTree:
         return place
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all levels, also those that are not kept here: a tree of tensors takes them."""
+        """Return all levels, with the small ones that a `SumTree` has and this tree has not."""
         levels = list(self._levels)
         while len(levels[-1]) > 1:
             sums = np.zeros((-(-len(levels[-1]) // FANOUT), FANOUT))

@@ -1,4 +1,4 @@
-"""From the columns of a batch to rows of the ring: through host memory where the ring lies there, else by tensors."""
+"""Writing the columns of a batch into rows of the ring, in host memory or by tensors on a device."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from rlcore_plugin_replay.ring import Ring
 if TYPE_CHECKING:
     from rlcore.types import Array
 
-_PIECE: Final = 8 * 2**20  # bytes that are packed at once; larger batches are cut
-_ADDED: Final = (torch.float16, torch.float32, torch.float64)
+_PIECE: Final = 8 * 2**20  # bytes that are packed at once, so that few are in memory twice; larger batches are cut
+_SUMMABLE: Final = (torch.float16, torch.float32, torch.float64)
 _STEPS_ENTRY: Final = (torch.int64, (1,))
 
 
 class Intake(Protocol):
-    """Writes batches into a ring; of several steps that are joined, it keeps those that wait for others."""
+    """Writes batches into a ring; with `n_steps`, keeps the steps that wait for later ones."""
 
     def write(self, batch: Batch) -> None:
         """Write the valid steps of a batch."""
@@ -43,15 +43,15 @@ class Intake(Protocol):
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take them back."""
+        """Restore the steps that wait."""
         ...
 
 
 def prepare(ring: Ring, batch: Batch, joins: bool) -> RowLayout:
-    """Return the layout of the ring, which begins with its first batch.
+    """Return the layout of the ring; allocate its rows at the first batch.
 
     Raises:
-        RlcoreError: the batch differs in keys, dtypes or shapes from the first one, or steps cannot be joined in it.
+        RlcoreError: the batch differs in keys, dtypes or shapes from the first one, or its steps cannot be joined.
         StorageError: there is no room for the ring.
     """
     dims = len(batch.size)
@@ -69,13 +69,13 @@ def prepare(ring: Ring, batch: Batch, joins: bool) -> RowLayout:
 
 
 def check_joinable(entries: Mapping[Key, Entry], buffer: str = "a replay buffer with n_steps > 1") -> None:
-    """Refuse rewards that cannot be added up, and ends that are none.
+    """Refuse a batch without rewards that can be summed, or without ends of episodes.
 
     Raises:
-        RlcoreError: says which.
+        RlcoreError: the message says which.
     """
     reward, done = entries.get(REWARD), entries.get(DONE)
-    if reward is None or reward[0] not in _ADDED or done != (torch.bool, (1,)):
+    if reward is None or reward[0] not in _SUMMABLE or done != (torch.bool, (1,)):
         raise RlcoreError(
             f"{buffer} joins {REWARD}, numbers of float16, float32 or float64, up to the next "
             f"{DONE}, bool [env, time, 1]; the batch has {described(reward)} and {described(done)}"
@@ -112,7 +112,7 @@ class TensorIntake:
         return {} if self._n_step is None else self._n_step.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take them back."""
+        """Restore the steps that wait."""
         if self._n_step is not None:
             self._n_step.load_state_dict(state)
 
@@ -120,8 +120,8 @@ class TensorIntake:
 class HostIntake:
     """Packs a batch into rows of host memory, and writes these at once.
 
-    How the columns of a batch get there is found once for tensors that come again, as those of a collector do: what is
-    left is a copy for each of them.
+    A collector uses the same tensors for every batch, so the places of their columns are computed once. A later batch
+    costs a copy for each column.
     """
 
     def __init__(self, ring: Ring, steps: int, gamma: float) -> None:
@@ -162,7 +162,7 @@ class HostIntake:
         return {} if self._joined is None else self._joined.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take them back."""
+        """Restore the steps that wait."""
         if self._joined is not None:
             self._joined.load_state_dict(state)
         self._packing, self._lead = None, ()

@@ -1,4 +1,4 @@
-"""N-step returns: several steps joined into one transition, also across the ends of batches."""
+"""N-step returns: joining several steps into one transition, also across batches."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class NStep:
     """Joins every step with those that follow it in its episode (Hessel et al., 2018, arXiv 1710.02298, section 3).
 
     The reward becomes `sum_k gamma^k r_k` over up to `steps` steps, and the other entries under `next` become those
-    of the last of them. `steps_to_next_obs` says how many there are: fewer at the end of an episode, whether it
-    terminated or was truncated. The last `steps - 1` steps of a batch wait for the next one.
+    of the last step. `steps_to_next_obs` is the number of steps, which is smaller at the end of an episode. The last
+    `steps - 1` steps of a batch wait for the next batch.
 
     Args:
-        steps: how many, at least 1.
+        steps: number of joined steps, at least 1.
         gamma: the discount.
     """
 
@@ -36,20 +36,21 @@ class NStep:
         self._waiting_mask: Tensor | None = None
 
     def __call__(self, columns: Columns, mask: Tensor) -> tuple[Columns, Tensor]:
-        """Return the transitions that are complete now.
+        """Return the transitions that a batch completes.
 
         Args:
             columns: key to `[env, time, *shape]`.
-            mask: `[env, time]`, False where a step is not to be trained on.
+            mask: `[env, time]`, False for steps that are not trained on.
 
         Returns:
-            The same with as many transitions per env as steps came in, less those that wait.
+            Columns and mask of these transitions.
         """
         if self._waiting is not None and self._waiting_mask is not None:
             waiting = self._waiting
             columns = {key: torch.cat([waiting[key].to(value.device), value], 1) for key, value in columns.items()}
             mask = torch.cat([self._waiting_mask.to(mask.device), mask], 1)
         count = max(0, mask.shape[1] - self._steps + 1)
+        # copies: the collector writes its next batch into the same memory
         self._waiting = {key: column[:, count:].clone() for key, column in columns.items()}
         self._waiting_mask = mask[:, count:].clone()
         return self._joined(columns, count), mask[:, :count]
@@ -63,7 +64,7 @@ class NStep:
         return {"waiting": self._waiting, "mask": self._waiting_mask}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take them back."""
+        """Restore the steps that wait."""
         waiting, mask = state["waiting"], state["mask"]
         self._waiting = None if waiting is None else {key: value.clone() for key, value in waiting.items()}
         self._waiting_mask = None if mask is None else mask.clone()

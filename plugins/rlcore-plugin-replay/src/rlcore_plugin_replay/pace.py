@@ -1,4 +1,4 @@
-"""How many updates follow a batch where a ratio decides: as many as keep the samples in proportion to the steps."""
+"""The replay ratio: the number of updates after a batch that keeps samples in proportion to collected steps."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ STATE: Final = "paced_steps"
 
 
 class ReplayRatio:
-    """Counts steps, and says how many updates they are good for.
+    """Counts collected steps, and computes the number of updates from them.
 
-    After any number of steps there were `floor(steps * ratio / samples)` updates, so that what one batch leaves over
-    counts in the next, and no rounding adds up.
+    After any number of steps there were `floor(steps * ratio / samples)` updates, so that no rounding error grows from
+    batch to batch.
 
     Args:
-        ratio: samples that are trained on for each step that was collected.
+        ratio: samples that are trained on for each collected step.
         samples: of one update, in one process.
-        group: the processes that train together; their steps count together.
+        group: the processes that train together; their steps are summed.
 
     Attributes:
-        steps: that counted so far. Those of the warm-up do not, nor do those before anything could be sampled.
+        steps: number of counted steps; steps of the warm-up and of an empty buffer do not count.
     """
 
     def __init__(self, ratio: float, samples: int, group: Group) -> None:
@@ -35,15 +35,15 @@ class ReplayRatio:
         self._latest = 0
 
     def collected(self, batch: Batch) -> None:
-        """Note the valid steps of a batch, the latest one."""
+        """Note the number of valid steps of the latest batch."""
         self._latest = batch.size.numel() if batch.mask is None else int(batch.mask.sum())
 
     def updates(self, can_sample: bool) -> int:
-        """Return how many updates follow the latest batch; every process of the group calls this once per batch."""
+        """Return the number of updates after the latest batch; every process calls this once per batch."""
         steps = self._latest
         if self._group.size > 1:
-            there, able = zip(*self._group.share((steps, int(can_sample))), strict=True)
-            steps, can_sample = sum(there), any(able)
+            counts, able = zip(*self._group.share((steps, int(can_sample))), strict=True)
+            steps, can_sample = sum(counts), any(able)
         if not can_sample:
             return 0
         updates_so_far = self._updates_of(self.steps)
@@ -51,8 +51,9 @@ class ReplayRatio:
         return self._updates_of(self.steps) - updates_so_far
 
     def most_updates(self, batch_steps: int) -> int:
-        """Return how many updates follow a batch of so many steps at most."""
+        """Return the largest number of updates after a batch of so many steps."""
         return self._updates_of(batch_steps * self._group.size) + 1
 
     def _updates_of(self, steps: int) -> int:
-        return int(steps * self._ratio / self._samples)  # in this order, which is exact where whole numbers come out
+        # multiplied first, which is exact where the result is a whole number
+        return int(steps * self._ratio / self._samples)

@@ -1,4 +1,4 @@
-"""Batches as columns, and how the columns of one get into packed rows of host memory."""
+"""Batches as columns, and copying the columns of a batch into packed rows of host memory."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _BITS: Final = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 @dataclass(slots=True)
 class Batch:
-    """The columns of a batch.
+    """Batch as columns.
 
     Attributes:
         columns: key to `[*size, *shape]`, all entries but the mask.
-        mask: `[*size, 1]`, False for what is not kept; None to keep all.
+        mask: `[*size, 1]`, False for steps to leave out; None to keep all.
         size: of the batch.
     """
 
@@ -46,7 +46,7 @@ class Batch:
         return cls(columns, columns.pop(MASK, None), batch.batch_size)
 
     def pieces(self, length: int) -> list[Batch]:
-        """Return the batch cut into pieces of so many steps, in the order in which rows come from it."""
+        """Return the batch cut into pieces of `length` steps, in the order of its rows."""
         dims = len(self.size)
         dim = 1 if dims == 2 else 0
         columns = {key: torch.split(column, length, dim) for key, column in self.columns.items()}
@@ -62,11 +62,11 @@ class Batch:
 
 
 class Packing:
-    """How the columns of batches of one size get into rows: for a tensor that came before, it is known already.
+    """Copies the columns of batches of one size into rows; for tensors of an earlier batch it reuses their views.
 
     Args:
         batch: the first one.
-        places: where each of its columns goes: key to `[*lead, *shape]`.
+        places: views of the rows for each column: key to `[*lead, *shape]`.
 
     Attributes:
         valid: the mask `[*lead]`; None to keep all.
@@ -86,11 +86,11 @@ class Packing:
             self._take(number, tensor)
 
     def fits(self, batch: Batch) -> bool:
-        """Take the columns of another batch; return whether it has the size, keys, dtypes and shapes of the first."""
+        """Take the columns of another batch of the same size, keys, dtypes and shapes; return whether it is one."""
         if batch.size != self._size or list(batch.columns) != self._keys:
             return False
         tensors = [*batch.columns.values(), batch.mask]
-        memory = [_address(tensor) for tensor in tensors]  # a tensor can be given other memory
+        memory = [_address(tensor) for tensor in tensors]  # a tensor may get other memory, as by `set_`
         if memory == self._memory and all(map(is_, tensors, self._tensors)):
             return True
         for number, tensor in enumerate(tensors):
@@ -101,19 +101,19 @@ class Packing:
         return True
 
     def pack(self) -> None:
-        """Copy what the columns hold now."""
+        """Copy the current content of the columns."""
         for place, source in self._pairs:
             place[:] = source
 
     def _take(self, number: int, tensor: Tensor | None) -> None:
-        """Find out how a column is copied, or the mask, which is the last."""
+        """Prepare the copy of a column, or of the mask, which is the last of the tensors."""
         dims = len(self._size)
         if tensor is None:
             self.valid = None
             return
         source = array_of(tensor)
-        lasting = source.__array_interface__["data"][0] == tensor.data_ptr()  # else it is a copy of what is elsewhere
-        self._tensors[number] = tensor if lasting else None
+        shares_memory = source.__array_interface__["data"][0] == tensor.data_ptr()  # else it is a copy from a device
+        self._tensors[number] = tensor if shares_memory else None
         self._memory[number] = _address(tensor)
         source = source.swapaxes(0, 1) if dims == 2 else source if dims else source[np.newaxis]
         if number < len(self._keys):
@@ -123,19 +123,19 @@ class Packing:
 
 
 def leading(size: torch.Size) -> tuple[int, ...]:
-    """Return the size of the rows of a batch before they are flattened: by time first, where there is one."""
+    """Return the shape of the rows of a batch before they are flattened: `[time, env]`, or the size of the batch."""
     return (size[1], size[0]) if len(size) == 2 else tuple(size) if size else (1,)
 
 
 def arrays_of(layout: RowLayout, lead: tuple[int, ...]) -> tuple[Array, dict[Key, Array]]:
-    """Return new rows `[row, word]`, and the places of their entries `[*lead, *shape]` in them."""
+    """Return new rows `[row, word]`, and views `[*lead, *shape]` of their entries."""
     packed = torch.zeros(math.prod(lead), layout.words, dtype=WORD)
     places = {key: view.view(*lead, *view.shape[1:]) for key, view in layout.views(packed).items()}
     return packed.numpy(), {key: array_of(view) for key, view in places.items()}
 
 
 def array_of(tensor: Tensor) -> Array:
-    """Return a tensor as an array, over the same memory where that is the host's; dtypes NumPy lacks as their bits."""
+    """Return a tensor as an array, over the same memory where it is on the CPU; a dtype that NumPy lacks as bits."""
     try:
         return tensor.numpy(force=True)
     except TypeError:
@@ -143,7 +143,8 @@ def array_of(tensor: Tensor) -> Array:
 
 
 def _leaves(batch: Any) -> dict[Key, Tensor]:
-    """Return the tensors of a batch by key; in a third of the time that its own `keys` and `get` take."""
+    """Return the tensors of a batch by key."""
+    # in a third of the time of `keys` and `get` of the TensorDict
     leaves: dict[Key, Tensor] = {}
     for key, value in batch.items():
         if isinstance(value, Tensor):
@@ -163,7 +164,8 @@ def _address(tensor: Tensor | None) -> int:
 
 
 def copying(place: Array, source: Array) -> tuple[Any, Any]:
-    """Return where to copy and what, as bytes where both are one piece of memory, which takes a third of the time."""
+    """Return target and source of a copy."""
+    # as bytes where both are contiguous, which takes a third of the time
     if place.flags.c_contiguous and source.flags.c_contiguous and source.nbytes:
         return _bytes(place), _bytes(source)
     return place, source

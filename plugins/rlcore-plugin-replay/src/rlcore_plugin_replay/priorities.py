@@ -1,4 +1,4 @@
-"""The priorities of transitions: on the device of the rows, or in host memory where they lie there."""
+"""The priorities of transitions, on the device of the rows or in host memory."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Priorities(Protocol):
     """Priorities by place, `(|error| + eps) ** alpha`; 0 where no transition lies."""
 
     def begin(self, first: int, count: int) -> None:
-        """Give so many transitions, from a place on, the highest priority so far; places go on from the first."""
+        """Give `count` transitions from place `first` on the highest priority so far; place 0 follows the last."""
         ...
 
     def begin_at(self, index: Tensor) -> None:
-        """Give what lies at places `[number]` the highest priority so far."""
+        """Give transitions at places `[number]` the highest priority so far."""
         ...
 
     def clear(self, index: Tensor) -> None:
-        """Let nothing lie at places `[number]` any more."""
+        """Remove transitions at places `[number]`."""
         ...
 
     def draw(self, size: int, generator: torch.Generator, beta: float) -> tuple[Tensor, Tensor]:
@@ -41,12 +41,12 @@ class Priorities(Protocol):
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take them back."""
+        """Restore the priorities."""
         ...
 
 
 class HostPriorities:
-    """Priorities in host memory."""
+    """Keeps priorities in host memory."""
 
     def __init__(self, capacity: int, alpha: float, eps: float) -> None:
         self._capacity = capacity
@@ -56,18 +56,18 @@ class HostPriorities:
         self._highest = 1.0
 
     def begin(self, first: int, count: int) -> None:
-        """Give so many transitions, from a place on, the highest priority so far."""
+        """Give `count` transitions from place `first` on the highest priority so far."""
         end = first + count
         self._tree.fill(first, min(end, self._capacity), self._highest)
         if end > self._capacity:
             self._tree.fill(0, end - self._capacity, self._highest)
 
     def begin_at(self, index: Tensor) -> None:
-        """Give what lies at places the highest priority so far."""
+        """Give transitions at places the highest priority so far."""
         self._tree[index.numpy(force=True)] = np.full(len(index), self._highest)
 
     def clear(self, index: Tensor) -> None:
-        """Let nothing lie at places any more."""
+        """Remove transitions at places."""
         self._tree[index.numpy(force=True)] = np.zeros(len(index))
 
     def draw(self, size: int, generator: torch.Generator, beta: float) -> tuple[Tensor, Tensor]:
@@ -80,14 +80,14 @@ class HostPriorities:
 
     def set(self, index: Tensor, errors: Tensor) -> None:
         """Set the priorities at places `[sample]`."""
-        raised = np.abs(errors.numpy(force=True).astype(np.float64).reshape(-1))
-        raised += self._eps
-        raised **= self._alpha
-        highest = float(raised.max())
+        priority = np.abs(errors.numpy(force=True).astype(np.float64).reshape(-1))
+        priority += self._eps
+        priority **= self._alpha
+        highest = float(priority.max())
         if not np.isfinite(highest):
-            raised[~np.isfinite(raised)] = self._highest
-            highest = float(raised.max())
-        self._tree[index.numpy(force=True)] = raised
+            priority[~np.isfinite(priority)] = self._highest
+            highest = float(priority.max())
+        self._tree[index.numpy(force=True)] = priority
         self._highest = max(self._highest, highest)
 
     def state_dict(self) -> dict[str, Any]:
@@ -95,13 +95,13 @@ class HostPriorities:
         return {"priorities": self._tree.state_dict(), "highest": torch.tensor(self._highest, dtype=torch.float64)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take them back."""
+        """Restore the priorities."""
         self._tree.load_state_dict(state["priorities"])
         self._highest = float(state["highest"])
 
 
 class TensorPriorities:
-    """Priorities on a device, without a copy to the host."""
+    """Keeps priorities on a device, without a copy to the host."""
 
     def __init__(self, capacity: int, alpha: float, eps: float, device: torch.device) -> None:
         self._capacity = capacity
@@ -112,16 +112,16 @@ class TensorPriorities:
         self._highest = torch.ones((), dtype=torch.float64, device=device)
 
     def begin(self, first: int, count: int) -> None:
-        """Give so many transitions, from a place on, the highest priority so far."""
+        """Give `count` transitions from place `first` on the highest priority so far."""
         places = torch.arange(first, first + count, device=self._device) % self._capacity
         self._tree[places] = self._highest.expand(count)
 
     def begin_at(self, index: Tensor) -> None:
-        """Give what lies at places the highest priority so far."""
+        """Give transitions at places the highest priority so far."""
         self._tree[index] = self._highest.expand(len(index))
 
     def clear(self, index: Tensor) -> None:
-        """Let nothing lie at places any more."""
+        """Remove transitions at places."""
         self._tree[index] = torch.zeros(len(index), dtype=torch.float64, device=self._device)
 
     def draw(self, size: int, generator: torch.Generator, beta: float) -> tuple[Tensor, Tensor]:
@@ -134,23 +134,23 @@ class TensorPriorities:
 
     def set(self, index: Tensor, errors: Tensor) -> None:
         """Set the priorities at places `[sample]`."""
-        raised = (errors.to(self._device, torch.float64).reshape(-1).abs() + self._eps) ** self._alpha
-        raised = torch.where(raised.isfinite(), raised, self._highest)
-        self._tree[index.to(self._device)] = raised
-        self._highest = torch.maximum(self._highest, raised.max())
+        priority = (errors.to(self._device, torch.float64).reshape(-1).abs() + self._eps) ** self._alpha
+        priority = torch.where(priority.isfinite(), priority, self._highest)
+        self._tree[index.to(self._device)] = priority
+        self._highest = torch.maximum(self._highest, priority.max())
 
     def state_dict(self) -> dict[str, Any]:
         """Return all priorities, and the highest."""
         return {"priorities": self._tree.state_dict(), "highest": self._highest}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take them back."""
+        """Restore the priorities."""
         self._tree.load_state_dict(state["priorities"])
         self._highest = state["highest"].to(self._device).clone()
 
 
 def new_priorities(capacity: int, alpha: float, eps: float, device: torch.device) -> Priorities:
-    """Return priorities where rows lie, none of them set."""
+    """Return priorities on the device of the rows; all are 0."""
     if device.type == "cpu":
         return HostPriorities(capacity, alpha, eps)
     return TensorPriorities(capacity, alpha, eps, device)

@@ -1,4 +1,4 @@
-"""The replay buffer that samples transitions in proportion to their priorities."""
+"""The replay buffer `prioritized`, which samples transitions in proportion to their priorities."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class PriorityConfig(BaseModel):
-    """The two exponents."""
+    """Keys of priorities."""
 
     alpha: float = Field(0.7, ge=0, description="how much priorities count: 0 samples uniformly")
     beta: float = Field(0.5, ge=0, le=1, description="how much of the bias the weights take back: 1 all of it")
@@ -34,15 +34,15 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     Proportional prioritisation with one sample from each of `minibatch_size` equal parts (Schaul et al., 2016,
     arXiv 1511.05952, section 3.3 and appendix B.2.1). A new transition has the highest priority seen so far.
     `priority_weight` `[sample, 1]` are the importance weights of section 3.4, divided by the largest of the minibatch.
-    The loss returns `td_error` `[sample, 1]`, and multiplies each error by its weight. An update that computes it not,
-    as one between two steps of the critics, leaves priorities as they are.
+    The loss returns `td_error` `[sample, 1]`, and multiplies each error by its weight. An update without a `td_error`,
+    such as one of the actor alone, leaves the priorities as they are.
 
     Attributes:
         schedulable: `beta`, which schedules may move.
     """
 
     class Config(PriorityConfig, ReplayBuffer.Config):
-        """Size, use and the two exponents."""
+        """Keys of `[buffer]`."""
 
     _name = "prioritized"
     _instead = 'the buffer "replay"'
@@ -56,12 +56,12 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._priorities = self._new_priorities()
 
     def feedback(self, minibatch: Mapping[Key, Tensor], values: Mapping[str, Tensor]) -> None:
-        """Set the priorities of a minibatch from `td_error`; leave them where the update asked for some losses alone.
+        """Set the priorities of a minibatch from `td_error`, unless the update computed some of the losses alone.
 
         Raises:
-            ConfigError: the loss returns none although it was asked for all.
+            ConfigError: all losses were computed, and there is no `td_error`.
         """
-        if not minibatch[INDEX].numel():  # other processes had rows, and this one none
+        if not minibatch[INDEX].numel():  # the buffer of this process is empty, that of another is not
             return
         errors = self._errors.of(values)
         if errors is not None:
@@ -76,7 +76,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
                 so far.
 
         Raises:
-            RlcoreError: places without priorities, more of one than of the other, or places without transitions.
+            RlcoreError: there are no priorities, not as many as places, or places without transitions.
         """
         if not isinstance(index, Tensor):
             index, priority = index.get(INDEX), index.get(TD_ERROR) if priority is None else priority
@@ -96,7 +96,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take it back; see `ReplayBuffer.load_state_dict`."""
+        """Restore the state; see `ReplayBuffer.load_state_dict`."""
         super().load_state_dict(state)
         self._priorities = self._new_priorities()
         if "priorities" in state:
@@ -109,7 +109,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         """Set the priorities of transitions at places `[sample]`.
 
         Raises:
-            RlcoreError: there are more of one than of the other.
+            RlcoreError: there are not as many priorities as places.
         """
         if priority is None or priority.numel() != index.numel():
             raise RlcoreError(

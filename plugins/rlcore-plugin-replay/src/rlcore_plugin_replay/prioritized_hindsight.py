@@ -1,4 +1,4 @@
-"""The replay buffer for envs with goals that samples transitions in proportion to their priorities."""
+"""The replay buffer `prioritized-hindsight`, for envs with goals, with samples in proportion to priorities."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ if TYPE_CHECKING:
 class PrioritizedHindsightReplayBuffer(HindsightReplayBuffer, PrioritizedReplayBuffer):
     """Samples transitions by their priorities, and gives most samples a goal that their episode reached later.
 
-    The priority of a transition is its latest error, with whichever goal it was sampled. Goals are chosen after the
-    transitions, and do not depend on priorities, so that the weights are those of `PrioritizedReplayBuffer`.
+    The priority of a transition is its latest error, for any goal. Goals are chosen after the transitions and do not
+    depend on priorities, so the importance weights are those of `PrioritizedReplayBuffer`.
     """
 
     class Config(PriorityConfig, HindsightReplayBuffer.Config):
-        """Size, use, which goals and the two exponents."""
+        """Keys of `[buffer]`."""
 
     _config: Config  # type: ignore[assignment]  # stacks and goals do not go together
     _name = "prioritized-hindsight"
     _instead = 'the buffer "replay:hindsight"'
 
     def _chosen(self, size: int, count: int) -> Array:
-        """Return which of so many samples have another goal: random ones, as samples are in the order of the rows."""
+        """Return the samples with another goal."""
+        # random ones, as stratified samples are in the order of their rows
         order = torch.randperm(size, generator=self._generator, device=self._device)
         chosen: Array = order[:count].numpy(force=True)
         return chosen

@@ -1,4 +1,4 @@
-"""The latest rows of a stream, in a ring of fixed size."""
+"""The latest rows of a stream in a ring of fixed size."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 class Ring:
-    """Packed rows; a new one takes the place of the oldest.
+    """Keeps packed rows; a new row overwrites the oldest.
 
     Args:
-        capacity: rows that are kept.
-        allocate: returns zeros `[row, word]` for a shape; called when the first rows come.
+        capacity: number of rows.
+        allocate: returns zeros `[row, word]` for a shape; called at the first rows.
 
     Attributes:
-        capacity: rows that are kept.
-        allocate: the same.
-        written: rows written so far, over all resumes.
-        layout: of a row; None while nothing was written.
-        columns: the entries of all rows, key to `[row, *shape]`, in their memory.
+        capacity: number of rows.
+        allocate: the argument.
+        written: number of rows written so far, over all resumes.
+        layout: of a row; None before the first rows.
+        columns: views of the entries of all rows, key to `[row, *shape]`.
     """
 
     def __init__(self, capacity: int, allocate: Callable[[tuple[int, int]], Tensor]) -> None:
@@ -45,7 +45,7 @@ class Ring:
         return min(self.written, self.capacity)
 
     def begin(self, layout: RowLayout) -> None:
-        """Allocate rows of this layout.
+        """Allocate rows of a layout.
 
         Raises:
             StorageError: there is no room for them.

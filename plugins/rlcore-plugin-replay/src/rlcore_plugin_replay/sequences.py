@@ -1,4 +1,4 @@
-"""The replay buffer of sequences, for policies with memory."""
+"""The replay buffer `sequences`, for policies with memory."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 class SequenceReplayBuffer(SamplingBuffer):
     """Keeps the latest steps of each env in their order, and samples sequences of them (Kapturowski et al., 2019).
 
-    As in R2D2 (Recurrent Experience Replay in Distributed Reinforcement Learning, ICLR 2019), sequences lie within one
-    episode, begin with the state that the policy had then, and with steps that only bring that state up to date
-    (`burn_in`). They are sampled with probability `p^alpha / sum p^alpha`, where `p` is `eta` times the largest of the
-    latest `|TD error|` of their steps and `1 - eta` times the mean; a new one has the highest priority so far.
+    As in R2D2 (Recurrent Experience Replay in Distributed Reinforcement Learning, ICLR 2019), a sequence lies within
+    one episode. It begins with the state of the policy at its first step, and with `burn_in` steps that only update
+    that state. Sequences are sampled with probability `p^alpha / sum p^alpha`, where `p` is `eta` times the largest
+    latest `|TD error|` of the steps plus `1 - eta` times the mean; a new one has the highest priority so far.
 
     A minibatch has entries `[time, sequence, ...]` of `burn_in + sequence_length + n_steps` rows, but `policy_state`
     `[sequence, *state]`, that before the first row, and `index` `[sequence]`. The mask `[time, sequence, 1]` is True
@@ -53,7 +53,7 @@ class SequenceReplayBuffer(SamplingBuffer):
     takes_memory: Final = True
 
     class Config(StackConfig, ReplayConfig):
-        """Size, use and the two exponents."""
+        """Keys of `[buffer]`."""
 
         capacity: int = Field(100_000, ge=1, description="steps that are kept, over all envs")
         minibatch_size: int = Field(32, ge=1, description="sequences per update")
@@ -77,12 +77,12 @@ class SequenceReplayBuffer(SamplingBuffer):
 
         @property
         def trained_steps(self) -> int:
-            """How many steps one update trains on."""
+            """Number of steps that an update trains on."""
             return self.minibatch_size * self.sequence_length
 
         @property
         def cut(self) -> Cut:
-            """How episodes are cut."""
+            """Sizes by which episodes are cut into sequences."""
             return Cut(self.sequence_length, self.burn_in, self.overlap, self.n_steps)
 
     _config: Config
@@ -94,20 +94,20 @@ class SequenceReplayBuffer(SamplingBuffer):
         self.schedulable = {"beta": config.beta}
         self.writes: tuple[Key, ...] = (INDEX, WEIGHT, *ADDED)
         self._check_room()
-        self._new_stacks()  # which looks at the observations before the first frame
+        self._new_stacks()  # only for its check of the observations, before the first frame
         self._episodes: Episodes | None = None
         self._priorities = self._new_priorities()
 
     def __len__(self) -> int:
-        """Return how many sequences can be sampled."""
+        """Return the number of sequences that can be sampled."""
         return 0 if self._episodes is None else self._episodes.sequences
 
     def add(self, batch: TensorDict | CollectedBatch) -> None:
-        """Copy the valid steps of a batch `[env, time]`, which goes on with the episodes of the one before.
+        """Copy the valid steps of a batch `[env, time]`, which continues the episodes of the last batch.
 
         Raises:
-            RlcoreError: it has other entries or envs than the first one, no rewards or ends of episodes, or more steps
-                than there is room for.
+            RlcoreError: the batch has other entries or envs than the first one, no rewards or ends of episodes, or more
+                steps than the buffer.
             StorageError: there is no room for the rows.
         """
         rows = Batch.of(batch)
@@ -121,7 +121,7 @@ class SequenceReplayBuffer(SamplingBuffer):
         """Set the priorities of a minibatch from `td_error` `[time, sequence, 1]`.
 
         Raises:
-            ConfigError: the loss returns none.
+            ConfigError: the loss returns no `td_error`.
         """
         if self._errors is None or not minibatch[INDEX].numel():
             return
@@ -139,12 +139,12 @@ class SequenceReplayBuffer(SamplingBuffer):
         self._priorities.set(index, priority.detach())
 
     def forget_episodes(self) -> None:
-        """End the running episodes where they are: the collector begins new ones."""
+        """End the running episodes where they are, as the collector begins new ones."""
         if self._episodes is not None:
             self._follow(*self._episodes.end())
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the position of the samples and, unless they are left out, the steps and priorities."""
+        """Return the state of the generator and, with `save = "full"`, the steps and priorities."""
         state = self._sampling_state()
         if self._saves:
             state["cut"] = self._geometry()
@@ -154,11 +154,11 @@ class SequenceReplayBuffer(SamplingBuffer):
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take both back; where there are no steps, begin with another warm-up.
+        """Restore the state; without steps in it, begin with another warm-up.
 
         Raises:
-            StorageError: the steps are those of a buffer of another size, of other sequences or of other envs, or
-                there is no room for them.
+            StorageError: the steps are of a buffer of another size, of other sequences or of other envs, or there is no
+                room for them.
         """
         self._check(state)
         self._load_sampling_state(state)
@@ -184,11 +184,11 @@ class SequenceReplayBuffer(SamplingBuffer):
     def _new_stacks(self) -> Stacks | None:
         return stacks_of(self._config, self._config.capacity, self._context, partial(self._allocate, "frames"))
 
-    def _follow(self, gone: Tensor, begun: Tensor) -> None:
-        if len(gone):
-            self._priorities.clear(gone)
-        if len(begun):
-            self._priorities.begin_at(begun)
+    def _follow(self, overwritten: Tensor, complete: Tensor) -> None:
+        if len(overwritten):
+            self._priorities.clear(overwritten)
+        if len(complete):
+            self._priorities.begin_at(complete)
 
     def _mixed(self, errors: Tensor, mask: Tensor) -> Tensor:
         """Return `eta * max + (1 - eta) * mean` of the errors of each sequence, `[sequence]`."""
@@ -209,10 +209,10 @@ class SequenceReplayBuffer(SamplingBuffer):
         return [config.capacity, config.sequence_length, config.burn_in, config.overlap, config.n_steps]
 
     def _check_room(self) -> None:
-        """Refuse a capacity that is too small, as soon as envs and batches are known.
+        """Refuse a capacity that is too small for the envs and batches of the run.
 
         Raises:
-            ConfigError: it is.
+            ConfigError: the capacity is too small.
         """
         spec, collector = self._context.built.get("env_spec"), self._context.built.get("collector")
         batch_steps = with_defaults(collector, Collector).batch_steps
@@ -221,10 +221,10 @@ class SequenceReplayBuffer(SamplingBuffer):
             check_room(self._config.capacity, spec.num_envs, steps, self._config.cut, ConfigError)
 
     def _check(self, state: Mapping[str, Any]) -> None:
-        """Refuse steps that would not fit.
+        """Refuse a state of other sequences or observations.
 
         Raises:
-            StorageError: says what differs.
+            StorageError: the message says what differs.
         """
         if "cut" not in state:
             return
@@ -241,9 +241,9 @@ class SequenceReplayBuffer(SamplingBuffer):
                 "buffer over with --fresh buffer"
             )
         spec = self._context.built.get("env_spec")
-        kept = state.get("episodes", {})
-        entries = RowLayout.from_state(kept.get("ring", {}).get("layout", [])).entries
-        stacks = kept.get("stacks")
+        episodes = state.get("episodes", {})
+        entries = RowLayout.from_state(episodes.get("ring", {}).get("layout", [])).entries
+        stacks = episodes.get("stacks")
         if entries:
             check_same_kind(stacks, self._config.stack)
         if spec is not None and entries:

@@ -1,4 +1,4 @@
-"""Stacked observations whose frames are stored once: transitions have the numbers of their frames instead of pixels."""
+"""Stacked observations with each frame stored once: rows hold the numbers of frames instead of pixels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOLLOWING: Final[Key] = ("next", "observation")
 
 
 class StackConfig(BaseModel):
-    """Which observations are stacks."""
+    """Keys of stacked observations."""
 
     stack: int | None = Field(
         None, ge=2, description="store each frame of stacks of so many once; default: observations as they are"
@@ -38,15 +38,15 @@ class StackConfig(BaseModel):
 
 
 class Stacks:
-    """The latest frames of a stream of stacked observations `[frame, *shape]`, the oldest frame first.
+    """Keeps the latest frames of stacked observations `[frame, *shape]`, the oldest frame first.
 
-    An observation that is not the one after the step before begins an episode, and brings all of its frames; those that
-    are repeated are stored once. Every step brings one more. Frames count up from 0, and take places in a ring.
+    An observation begins an episode where it differs from the one after the last step; then all of its frames are
+    stored, repeated ones once. Every step adds one frame. Frames are numbered from 0 and lie in a ring.
 
     Args:
         stack: frames in an observation.
-        capacity: frames that are kept.
-        allocate: returns zeros `[frame, word]` for a shape; called when the first frames come.
+        capacity: number of frames to keep.
+        allocate: returns zeros `[frame, word]` for a shape; called at the first frames.
     """
 
     def __init__(self, stack: int, capacity: int, allocate: Callable[[tuple[int, int]], Tensor]) -> None:
@@ -57,19 +57,19 @@ class Stacks:
         self._shape: tuple[int, ...] = ()
         self._dtype = torch.uint8
         self._frames: Tensor | None = None  # [frame, word]
-        self._latest: Tensor | None = None  # [env, *observation], after the latest steps
+        self._latest: Tensor | None = None  # [env, *observation], after the latest step
         self._numbers: list[list[int] | None] = []  # of their frames, by env; None where an episode begins next
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of an observation; empty while there was none."""
+        """Shape of an observation; empty before the first."""
         return (self._stack, *self._shape) if self._frames is not None else ()
 
     def numbered(self, batch: Batch) -> Batch:
         """Store the new frames of a batch `[env, time]`, and return it with numbers of frames, int64 `[..., frame]`.
 
         Raises:
-            RlcoreError: an observation is no stack of so many frames, or is not the one before, moved on by a frame.
+            RlcoreError: an observation is no stack of so many frames, or not the last one moved on by a frame.
             StorageError: there is no room for the frames.
         """
         observation, following = batch.columns[OBSERVATION], batch.columns[FOLLOWING]
@@ -97,11 +97,11 @@ class Stacks:
         return flat.view(*numbers.shape, *self._shape)
 
     def fill(self, entries: dict[Key, Tensor], one_step: bool) -> None:
-        """Put the observations in the place of their numbers.
+        """Replace the numbers of frames in samples by observations.
 
         Args:
             entries: of samples.
-            one_step: whether the observations after are those before moved on by one frame, which are fetched once.
+            one_step: whether next observations are one frame further, so that shared frames are read once.
         """
         observations, following = entries[OBSERVATION], entries[FOLLOWING]
         if one_step:
@@ -112,10 +112,13 @@ class Stacks:
             entries[OBSERVATION], entries[FOLLOWING] = frames[:, : self._stack], frames[:, self._stack :]
 
     def check_kept(self, numbers: Tensor) -> None:
-        """Refuse to go on where a frame of these numbers, of the oldest transitions, has given way to another.
+        """Refuse to go on where a frame of the oldest transitions was overwritten.
+
+        Args:
+            numbers: of the frames of the oldest transitions.
 
         Raises:
-            RlcoreError: one has.
+            RlcoreError: one was.
         """
         if self._written > self.capacity and int(numbers.min()) < self._written - self.capacity:
             raise RlcoreError(
@@ -124,15 +127,16 @@ class Stacks:
             )
 
     def forget(self) -> None:
-        """Let every env begin an episode next."""
+        """Begin a new episode in every env."""
         self._latest, self._numbers = None, []
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the frames that are kept, as a view that shares no storage with what is not, and the latest stacks."""
+        """Return the filled frames as a view, and the latest stacks."""
         state: dict[str, Any] = {"capacity": self.capacity, "written": self._written, "stack": self._stack}
         if self._frames is not None:
             filled = self._frames[: min(self._written, self.capacity)]
-            if filled.device.type == "cpu":  # through NumPy, whose view is a storage of its own size, not a copy
+            # through NumPy: a slice of torch would save the whole storage, and this view has a size of its own
+            if filled.device.type == "cpu":
                 filled = torch.from_numpy(filled.numpy())
             state |= {
                 "shape": list(self._shape),
@@ -144,10 +148,10 @@ class Stacks:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take the frames back.
+        """Restore the frames.
 
         Raises:
-            StorageError: they are those of another number of frames, or there is no room.
+            StorageError: they are of a buffer of another size, or there is no room.
         """
         if (state["capacity"], state["stack"]) != (self.capacity, self._stack):
             raise StorageError(
@@ -190,17 +194,18 @@ class Stacks:
     def _compare(
         self, observation: Tensor, following: Tensor, valid: list[list[bool]]
     ) -> tuple[list[list[bool]], dict[tuple[int, int], list[bool]], list[list[bool]]]:
-        """Return which observations begin an episode, which of their frames repeat the one before, which move on."""
+        """Return which observations begin an episode, which frames of these repeat, and which move on."""
         begins = torch.ones(observation.shape[:2], dtype=torch.bool, device=observation.device)
         begins[:, 1:] = ~_equal(observation[:, 1:], following[:, :-1], 2)
         if self._latest is not None and len(self._latest) == len(observation):
             begins[:, 0] = ~_equal(observation[:, 0], self._latest.to(observation.device), 1)
         moved: list[list[bool]] = _equal(observation[:, :, 1:], following[:, :, :-1], 2).tolist()
         flags: list[list[bool]] = begins.tolist()
-        for env, row in enumerate(flags):  # a step that only resets leads to the beginning of an episode
+        # an invalid step only resets its env, so the next observation begins an episode
+        for env, row in enumerate(flags):
             row[0] = row[0] or env >= len(self._numbers) or self._numbers[env] is None
-            row[1:] = [begun or not before for begun, before in zip(row[1:], valid[env][:-1], strict=True)]
-        places = [(env, time) for env, row in enumerate(flags) for time, begun in enumerate(row) if begun]
+            row[1:] = [begin or not step for begin, step in zip(row[1:], valid[env][:-1], strict=True)]
+        places = [(env, time) for env, row in enumerate(flags) for time, begin in enumerate(row) if begin]
         if not places:
             return flags, {}, moved
         env_of, time_of = torch.tensor(places, device=observation.device).unbind(1)
@@ -218,8 +223,8 @@ class Stacks:
         """Number the frames in the order of time.
 
         Returns:
-            The numbers of each observation before and after a step, `[env][time][frame]`; and where each new frame is,
-            `(env, time, frame)`, with one more than the stack has for that of the observation after.
+            The numbers of each observation before and after a step, `[env][time][frame]`; and the source of each new
+            frame, `(env, time, frame)`, where the newest frame of the next observation is number `stack`.
         """
         num_envs, steps = len(begins), len(begins[0])
         current: list[list[int] | None] = self._numbers if len(self._numbers) == num_envs else [None] * num_envs
@@ -230,7 +235,7 @@ class Stacks:
             for env in range(num_envs):
                 numbers = current[env]
                 if numbers is None or begins[env][time]:
-                    numbers = self._first(env, time, repeats[env, time], sources)
+                    numbers = self._episode_start(env, time, repeats[env, time], sources)
                 before[env].append(numbers)
                 if valid[env][time]:
                     if not moved[env][time]:
@@ -246,7 +251,9 @@ class Stacks:
         self._numbers = current
         return before, after, sources
 
-    def _first(self, env: int, time: int, repeats: list[bool], sources: list[tuple[int, int, int]]) -> list[int]:
+    def _episode_start(
+        self, env: int, time: int, repeats: list[bool], sources: list[tuple[int, int, int]]
+    ) -> list[int]:
         """Number the frames of an observation that begins an episode."""
         numbers: list[int] = []
         for frame, repeated in enumerate([False, *repeats]):
@@ -275,16 +282,16 @@ class Stacks:
 def stacks_of(
     config: StackConfig, capacity: int, context: Context, allocate: Callable[[tuple[int, int]], Tensor]
 ) -> Stacks | None:
-    """Return where frames are stored once; None where observations are stored as they are.
+    """Return the `Stacks` of a buffer; None where rows hold whole observations.
 
     Args:
-        config: says so.
-        capacity: transitions, or steps, that are kept.
-        context: with the env's spec, where there is one.
+        config: of the buffer.
+        capacity: number of transitions or steps.
+        context: of the buffer; without a spec of the env, the observations are not checked.
         allocate: as for `Stacks`.
 
     Raises:
-        ConfigError: the run's observations are no stacks of so many frames.
+        ConfigError: the observations of the run are no stacks of so many frames.
     """
     stack = config.stack
     if stack is None:
@@ -300,11 +307,11 @@ def stacks_of(
 
 
 def check_same_kind(saved: object, here: object) -> None:
-    """Refuse observations of a checkpoint that are stored otherwise.
+    """Refuse a checkpoint with frames for a buffer with whole observations, and the other way round.
 
     Args:
-        saved: what is saved of frames; None where observations are whole.
-        here: what there is of frames here; None where observations are whole.
+        saved: frames of the checkpoint; None where observations are whole.
+        here: frames of the buffer; None where observations are whole.
 
     Raises:
         StorageError: one has frames, and the other has none.
@@ -315,7 +322,7 @@ def check_same_kind(saved: object, here: object) -> None:
 
 
 def _equal(one: Tensor, other: Tensor, dims: int) -> Tensor:
-    """Return where two tensors are equal in everything but their first dimensions."""
+    """Return where two tensors are equal, over their first `dims` dimensions."""
     return (one == other).flatten(dims).all(-1)
 
 
@@ -329,5 +336,5 @@ def _valid(batch: Batch) -> list[list[bool]]:
 
 
 def _numbers(of_envs: list[list[list[int]]], like: Tensor) -> Tensor:
-    """Return numbers of frames as a tensor, where a batch is."""
+    """Return numbers of frames as a tensor on the device of a batch."""
     return torch.tensor(of_envs, device=like.device)

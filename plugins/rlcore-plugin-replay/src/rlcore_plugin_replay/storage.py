@@ -1,4 +1,4 @@
-"""The memory of the rows: on the device of the run, in host memory, or in a mapped file below the run folder."""
+"""The memory of rows: on the device of the run, in host memory, or in a mapped file below the run folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOLDER: Final = "replay"
 
 
 def allocate(kind: StorageKind, shape: tuple[int, int], device: torch.device, folder: Path | None) -> Tensor:
-    """Return zeros `[row, word]`, int64; pages are taken as they are written.
+    """Return zeros `[row, word]`, int64; memory pages are taken when they are written.
 
     Args:
         kind: `device`, `memory` or `memmap`.

@@ -35,31 +35,31 @@ class Cut:
 
     @property
     def rows(self) -> int:
-        """Rows of a sequence: burn-in, trained steps, and those whose rewards and values the last of them need."""
+        """Rows of a sequence: burn-in, trained steps, and the steps after them for the targets of the last ones."""
         return self.burn_in + self.ahead + 1
 
     def room(self, steps: int) -> int:
-        """Return how many rows an env needs that brings batches of so many steps, each perhaps an episode."""
+        """Return the rows that an env needs for batches of so many steps, also where each step is an episode."""
         return self.rows + 2 * steps + 1
 
 
 @dataclass
 class Plan:
-    """What a batch does, in lists of equal length each; places are those in the ring of all envs.
+    """Writes of a batch; places are rows in the ring of all envs.
 
     Attributes:
-        steps: env, time and place of each step that is kept, and whether it begins an episode.
-        finals: env and time of the steps whose next observation gets a row of its own, and its place.
-        states: env and time of the steps before which the policy's state is kept, and its place among the states.
-        begun: place of the first trained step of sequences that are complete now, how many rows before it and after
-            it belong to them, and the place of their state, -1 for that of the beginning of an episode.
-        dropped: places whose sequences end, since rows of them were overwritten.
+        steps: env, time and place of each step, and whether it begins an episode.
+        finals: env, time and place of each next observation with a row of its own, as at the end of an episode.
+        states: env and time of each stored state of the policy, and its place among the states.
+        complete: place of the first trained step of each complete sequence, the number of its rows before and after
+            that, and the place of its state; -1 for the state at the beginning of an episode.
+        dropped: places of sequences with overwritten rows.
     """
 
     steps: list[tuple[int, int, int, bool]] = field(default_factory=list)
     finals: list[tuple[int, int, int]] = field(default_factory=list)
     states: list[tuple[int, int, int]] = field(default_factory=list)
-    begun: list[tuple[int, int, int, int]] = field(default_factory=list)
+    complete: list[tuple[int, int, int, int]] = field(default_factory=list)
     dropped: list[int] = field(default_factory=list)
 
 
@@ -179,7 +179,7 @@ class Streams:
         """Note the sequence whose first trained step is this row, that step of its episode."""
         burn_in = self._cut.burn_in
         state = self._state_place(env, row) if step > burn_in else -1
-        plan.begun.append((self._place(env, row), min(step, burn_in), after, state))
+        plan.complete.append((self._place(env, row), min(step, burn_in), after, state))
 
     def _drop(self, plan: Plan, env: int, begin: int) -> None:
         """Note the sequences that end since there were so many rows."""

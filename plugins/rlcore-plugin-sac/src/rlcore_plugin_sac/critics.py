@@ -165,10 +165,10 @@ class Critics(nn.Module):
 
     def forward(self, observation: Tensor, action: Tensor) -> Tensor:
         """Return the values `[critic, ..., 1]` of actions `[..., action]` in the env's units, without dropout."""
-        before = action.shape[:-1]
-        seen = observation.reshape(-1, *observation.shape[len(before) :])
+        batch_shape = action.shape[:-1]
+        rows = observation.reshape(-1, *observation.shape[len(batch_shape) :])
         unit = self._box.to_unit(action).reshape(-1, action.shape[-1])
-        return self.values(seen, unit).reshape(self.critics, *before, 1)
+        return self.values(rows, unit).reshape(self.critics, *batch_shape, 1)
 
     def values(
         self, observation: Tensor, unit: Tensor, take: Take = whole, masks: Sequence[Tensor] | None = None
@@ -202,10 +202,10 @@ class Critics(nn.Module):
         first_layer = self.layers[0]
         assert isinstance(first_layer, BatchedLinear)
         of_features, of_units = torch.split(first_layer.weight, [features.shape[-1], units.shape[-1]], 1)
-        seen = torch.baddbmm(first_layer.bias, features.expand(self.critics, *features.shape), of_features)
+        from_features = torch.baddbmm(first_layer.bias, features.expand(self.critics, *features.shape), of_features)
         rows = units.flatten(0, 1)
         acted = torch.bmm(rows.expand(self.critics, *rows.shape), of_units)
-        hidden = acted.view(self.critics, *units.shape[:2], acted.shape[-1]) + seen[:, None]
+        hidden = acted.view(self.critics, *units.shape[:2], acted.shape[-1]) + from_features[:, None]
         return self._after_first(hidden, by_sample(len(features)), None, BatchedLinear.of_many)
 
     def _after_first(

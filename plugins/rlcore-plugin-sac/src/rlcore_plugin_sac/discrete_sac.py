@@ -106,8 +106,8 @@ class DiscreteSACLoss(SoftLoss):
         values = self.critics(minibatch["observation"])
         action = minibatch["action"] - self._first_action if self._first_action else minibatch["action"]
         action = action.reshape(1, -1, 1).expand(values.shape[0], -1, -1)
-        taken = values.gather(-1, action)
-        return critics_loss(minibatch, taken, self._target(minibatch), 0.5)
+        value = values.gather(-1, action)
+        return critics_loss(minibatch, value, self._target(minibatch), 0.5)
 
     @torch.no_grad()
     def _target(self, minibatch: Mapping[Key, Tensor]) -> Tensor:

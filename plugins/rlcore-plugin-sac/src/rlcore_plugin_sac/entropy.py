@@ -44,9 +44,9 @@ class SoftLoss(nn.Module, Loss):
         Raises:
             ConfigError: no policy has so much entropy; or a fixed temperature has a target that counts for nothing.
         """
-        given: Any = dict(config)
+        settings: Any = dict(config)
         self.temperature = temperature
-        self._learns = given["temperature"] == "auto"
+        self._learns = settings["temperature"] == "auto"
         self.schedulable: dict[str, Any] = {}
         if self._learns:
             self.check_number("target_entropy", target_entropy)
@@ -54,9 +54,9 @@ class SoftLoss(nn.Module, Loss):
             self.schedulable["target_entropy"] = target_entropy
             return
         self.temperature.requires_grad_(False)
-        self.schedulable["temperature"] = given["temperature"]
+        self.schedulable["temperature"] = settings["temperature"]
         # a resolved config says the default too
-        if given["target_entropy"] != type(config).model_fields["target_entropy"].default:
+        if settings["target_entropy"] != type(config).model_fields["target_entropy"].default:
             raise ConfigError("[loss] target_entropy counts with temperature = 'auto' alone; leave it out")
 
     def check_number(self, number: str, value: float) -> None:
@@ -78,8 +78,8 @@ class SoftLoss(nn.Module, Loss):
 
     def alpha(self) -> Tensor | float:
         """Return the temperature, without gradients."""
-        found: Tensor | float = self.temperature().detach() if self._learns else self.schedulable["temperature"]
-        return found
+        alpha: Tensor | float = self.temperature().detach() if self._learns else self.schedulable["temperature"]
+        return alpha
 
     def temperature_loss(self, entropy: Tensor, choice: Tensor | float = 1.0) -> dict[str, Tensor]:
         """Return the loss of equation 18 by the logarithm of the temperature, and the metric `temperature`.

@@ -37,8 +37,8 @@ class FirstFrames:
         A run in which all are gets a warning before its first step.
         """
         self._warn_of_all()
-        before = torch.arange(steps).unsqueeze(-1) * (num_envs * self._ranks)
-        order = before + torch.arange(num_envs) + self._rank * num_envs
+        frames_before_step = torch.arange(steps).unsqueeze(-1) * (num_envs * self._ranks)
+        order = frames_before_step + torch.arange(num_envs) + self._rank * num_envs
         return (self._progress.frames + order * self._frame_skip < self._frames).unsqueeze(-1)
 
     def _warn_of_all(self) -> None:

@@ -182,8 +182,8 @@ class ActorCriticLoss(nn.Module, Loss):
             target: `[sample, 1]`.
         """
         unit = self._box.to_unit(minibatch["action"])
-        critics, seen = self.at("critics", minibatch)
-        values = critics.values(seen, unit, masks=self._dropped(minibatch, 1))
+        critics, inputs = self.at("critics", minibatch)
+        values = critics.values(inputs, unit, masks=self._dropped(minibatch, 1))
         return critics_loss(minibatch, values, target, self.error_scale)
 
 

@@ -62,9 +62,9 @@ class UniformFirst:
 
     def explored(self, outputs: Tensor, noise: Tensor) -> Tensor:
         """Return actions `[env, action]`, by the outputs of the actor `[env, outputs]` and the noise of the step."""
-        own = noise[..., : self._box.size] if self._random_frames else noise
-        action = self._explore(outputs, own)
-        return torch.where(noise[..., -1:] > 0, own, action) if self._begins else action
+        uniform = noise[..., : self._box.size] if self._random_frames else noise
+        action = self._explore(outputs, uniform)
+        return torch.where(noise[..., -1:] > 0, uniform, action) if self._begins else action
 
     def best(self, outputs: Tensor) -> Tensor:
         """Return the actions of an evaluation `[env, action]`, by the outputs of the actor `[env, outputs]`."""

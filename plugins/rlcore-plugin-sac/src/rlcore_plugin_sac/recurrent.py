@@ -136,9 +136,9 @@ class RecurrentActorCriticModel(nn.Module):
         self.box = ActionBox(distribution)
         self.dropout = config.dropout
         bodies = {name: Body(config.cell, config, context, name) for name in ("actor", "critics")}
-        own = places(bodies)
+        part_slices = places(bodies)
         self.critics = RecurrentCritics(
-            bodies["critics"], critics_of(config, config.size, self.box, context), own["critics"]
+            bodies["critics"], critics_of(config, config.size, self.box, context), part_slices["critics"]
         )
         self.target_critics = copy.deepcopy(self.critics).requires_grad_(False)
         generator = torch.Generator().manual_seed(context.seed("actor"))
@@ -147,12 +147,12 @@ class RecurrentActorCriticModel(nn.Module):
         network = MLP(sizes, config.activation, config.initialisation, 0.01, generator)
         if config.actor == "stochastic":
             head = StochasticActor(network, distribution, (config.log_std_min, config.log_std_max))
-            self.actor: RecurrentPart = RecurrentStochasticActor(bodies["actor"], head, own["actor"])
+            self.actor: RecurrentPart = RecurrentStochasticActor(bodies["actor"], head, part_slices["actor"])
             self.temperature = Temperature(config.initial_temperature)
             explorer: UniformFirst = SamplingPolicy(head, self.box, config.random_frames, context)
         else:
             deterministic = DeterministicActor(network, self.box)
-            self.actor = RecurrentPart(bodies["actor"], deterministic, place=own["actor"])
+            self.actor = RecurrentPart(bodies["actor"], deterministic, place=part_slices["actor"])
             self.target_actor = copy.deepcopy(self.actor).requires_grad_(False)
             noisy = NoisyPolicy(deterministic, self.box, config.random_frames, context, config.noise)
             explorer, self.schedulable = noisy, noisy.schedulable

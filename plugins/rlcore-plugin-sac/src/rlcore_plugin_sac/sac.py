@@ -100,8 +100,8 @@ class SACLoss(SoftLoss, ActorCriticLoss):
             result |= {"loss_actor": loss, "entropy": entropy}
         elif learns:
             with torch.no_grad():
-                actor, seen = self.at("actor", minibatch)
-                entropy = -self.mean(actor.rsample(seen, minibatch["noise"])[1], minibatch)
+                actor, inputs = self.at("actor", minibatch)
+                entropy = -self.mean(actor.rsample(inputs, minibatch["noise"])[1], minibatch)
         if learns:
             result |= self.temperature_loss(entropy)
         return result
@@ -109,22 +109,22 @@ class SACLoss(SoftLoss, ActorCriticLoss):
     @torch.no_grad()
     def _target(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
         """Return the target of the critics, `[sample, 1]`."""
-        actor, seen = self.at("actor", minibatch, following=True)
-        unit, log_prob = actor.rsample(seen, minibatch["next", "noise"])
+        actor, inputs = self.at("actor", minibatch, following=True)
+        unit, log_prob = actor.rsample(inputs, minibatch["next", "noise"])
         masks = self._dropped(minibatch, 0)
         take: Take = whole
         if self._subset is not None:
             take = members(minibatch["target_members"])
             masks = None if masks is None else [take(mask) for mask in masks]
-        critics, seen = self.at("target_critics", minibatch, following=True)
-        values = critics.values(seen, unit, take, masks)
+        critics, inputs = self.at("target_critics", minibatch, following=True)
+        values = critics.values(inputs, unit, take, masks)
         return self._returns(minibatch, values.amin(0) - self.alpha() * log_prob)
 
     def _actor_loss(self, minibatch: Mapping[Key, Tensor]) -> tuple[Tensor, Tensor]:
         """Return the loss, and the mean entropy without gradients."""
-        actor, seen = self.at("actor", minibatch)
-        unit, log_prob = actor.rsample(seen, minibatch["noise"])
-        critics, seen = self.at("critics", minibatch, moved=False)
-        values = critics.values(seen, unit, frozen, self._dropped(minibatch, 2))
+        actor, inputs = self.at("actor", minibatch)
+        unit, log_prob = actor.rsample(inputs, minibatch["noise"])
+        critics, inputs = self.at("critics", minibatch, moved=False)
+        values = critics.values(inputs, unit, frozen, self._dropped(minibatch, 2))
         value = values.amin(0) if self._subset is None else values.mean(0)
         return self.mean(self.alpha() * log_prob - value, minibatch), -self.mean(log_prob.detach(), minibatch)

@@ -81,8 +81,8 @@ class StateDependentPolicy(SamplingPolicy):
         latent, parameters = self._actor.with_latent(observation)
         first = self._of_first_frames(noise)
         matrix, log_scale = noise[..., first.shape[-1] :], parameters.chunk(2, -1)[1]
-        own = self._actor.exploration.standardised(latent, matrix, log_scale)
-        action = self._actor.distribution.sample(parameters, own)
+        exploration = self._actor.exploration.standardised(latent, matrix, log_scale)
+        action = self._actor.distribution.sample(parameters, exploration)
         if self._begins:
             action = torch.where(first[..., -1:] > 0, first[..., :-1], action)
         return action, action

@@ -66,23 +66,23 @@ class DDPGLoss(ActorCriticLoss):
     def _target(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
         """Return the target of the critics, `[sample, 1]`: by the least of their targets."""
         unit = self._next_unit(minibatch)
-        critics, seen = self.at("target_critics", minibatch, following=True)
-        values = critics.values(seen, unit, masks=self._dropped(minibatch, 0))
+        critics, inputs = self.at("target_critics", minibatch, following=True)
+        values = critics.values(inputs, unit, masks=self._dropped(minibatch, 0))
         return self._returns(minibatch, values.amin(0))
 
     def _next_unit(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
         """Return the next actions, scaled to [-1, 1]."""
-        actor, seen = self.at("target_actor", minibatch, following=True)
-        return actor.unit(seen)  # type: ignore[no-any-return]
+        actor, inputs = self.at("target_actor", minibatch, following=True)
+        return actor.unit(inputs)  # type: ignore[no-any-return]
 
     def _actor_loss(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
         masks = self._dropped(minibatch, 2)
         if masks is not None:
             masks = [mask[:1] for mask in masks]
-        actor, seen = self.at("actor", minibatch)
-        unit = actor.unit(seen)
-        critics, seen = self.at("critics", minibatch, moved=False)
-        return -self.mean(critics.values(seen, unit, first, masks), minibatch)
+        actor, inputs = self.at("actor", minibatch)
+        unit = actor.unit(inputs)
+        critics, inputs = self.at("critics", minibatch, moved=False)
+        return -self.mean(critics.values(inputs, unit, first, masks), minibatch)
 
 
 class TD3Loss(DDPGLoss):

@@ -92,14 +92,6 @@ class LogsHparams(Protocol):
         ...
 
 
-class Stepping(Protocol):
-    """Whatever takes steps: a scheduler of torch, or a policy whose exploration decays by its own count."""
-
-    def step(self, *frames: int) -> object:
-        """Take a step."""
-        ...
-
-
 class ClockFollower(Protocol):
     """A policy whose exploration decays by the clocks of a run."""
 

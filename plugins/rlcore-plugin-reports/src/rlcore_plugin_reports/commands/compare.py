@@ -73,9 +73,9 @@ def _check(output: Path, form: str | None) -> None:
     """
     if output.is_dir() or not output.suffix:
         return
-    known = (*_SUFFIXES, *_PICTURES)
-    if output.suffix not in known:
-        raise ConfigError(f"--output {output}: a file ends in one of {', '.join(known)}; a folder gets all formats")
+    endings = (*_SUFFIXES, *_PICTURES)
+    if output.suffix not in endings:
+        raise ConfigError(f"--output {output}: a file ends in one of {', '.join(endings)}; a folder gets all formats")
     if form is not None and _SUFFIXES.get(output.suffix) != form:
         raise ConfigError(f"--output {output} does not end as --format {form} does; leave --format out")
 

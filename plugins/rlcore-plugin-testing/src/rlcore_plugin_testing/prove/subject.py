@@ -87,7 +87,8 @@ class Subject:
         values = {section: value for section, value in values.items() if value != []}
         path.write_text(tomli_w.dumps(values), encoding="utf-8")
         note_written(values, path)
-        options = ("--until", str(self.until), *self.options)
+        # whoever prints a summary draws the curves of the run first, which takes longer than a short run
+        options = ("--quiet", "--until", str(self.until), *self.options)
         return Job(path, self.scratch / "runs" / name, recording, plan, options)
 
     def without_state(self) -> list[str]:

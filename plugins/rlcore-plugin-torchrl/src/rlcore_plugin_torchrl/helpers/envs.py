@@ -101,13 +101,13 @@ def transformed_env_constructor(
         maker = partial(_gymnasium, setting(cfg, "env_name"), setting(cfg, "frame_skip", 1), _limit(cfg))
     if not return_transformed_envs:
         return maker
-    known = stats or obs_norm_state_dict
-    if known is None and setting(cfg, "norm_stats", True):
-        known = _statistics(cfg, maker, custom_env)
+    norm = stats or obs_norm_state_dict
+    if norm is None and setting(cfg, "norm_stats", True):
+        norm = _statistics(cfg, maker, custom_env)
     return partial(
         _transformed,
         maker,
-        None if known is None else {name: np.asarray(known[name], dtype=np.float64) for name in ("loc", "scale")},
+        None if norm is None else {name: np.asarray(norm[name], dtype=np.float64) for name in ("loc", "scale")},
         setting(cfg, "catframes", 0),
         (setting(cfg, "reward_loc", 0.0), setting(cfg, "reward_scaling", None)),
     )
@@ -193,9 +193,9 @@ def _transformed(
     if stacked:
         component = published("transform", "frame-stack")
         transforms.append(component.target()(component.schema()(frames=stacked), context))
-    seen: Env = TransformedEnv(env, transforms) if transforms else env
+    transformed: Env = TransformedEnv(env, transforms) if transforms else env
     loc, scale = reward
-    return seen if scale is None else ScaledRewards(seen, loc, scale)
+    return transformed if scale is None else ScaledRewards(transformed, loc, scale)
 
 
 def _joined(maker: Callable[..., Env], count: int, **keys: Any) -> Env:

@@ -22,13 +22,13 @@ from rlcore import (
 )
 from rlcore.collectors import UpdatesPolicyWeights
 from rlcore.errors import ConfigError, NotSupportedError, did_you_mean
-from rlcore.types import offers, policy_of
+from rlcore.types import Stepping, offers, policy_of
 from rlcore_plugin_torchrl.helpers.settings import as_dict, setting
 from rlcore_plugin_torchrl.hooks.log_scalar import LogScalar
 from rlcore_plugin_torchrl.hooks.lr_scheduler import LRSchedulerHook
 from rlcore_plugin_torchrl.hooks.replay_buffer import ReplayBufferTrainer
 from rlcore_plugin_torchrl.hooks.update_weights import UpdateWeights
-from rlcore_plugin_torchrl.protocols import ClockFollower, LogsHparams, Stepping, UpdatesModel
+from rlcore_plugin_torchrl.protocols import ClockFollower, LogsHparams, UpdatesModel
 
 if TYPE_CHECKING:
     from rlcore.types import Key
@@ -135,20 +135,20 @@ def _bare(collector: Any, loss_module: nn.Module, optimizer: Any, logger: Any, c
 
 
 def _optimizer(loss_module: nn.Module, chosen: Any) -> torch.optim.Optimizer:
-    known: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    kinds: dict[str, Callable[..., torch.optim.Optimizer]] = {
         "adam": torch.optim.Adam,
         "sgd": torch.optim.SGD,
         "adamax": torch.optim.Adamax,
     }
-    if chosen.optimizer not in known:
+    if chosen.optimizer not in kinds:
         raise NotSupportedError(
-            f"optimizer = {chosen.optimizer!r} must be one of {', '.join(known)}{did_you_mean(chosen.optimizer, known)}"
+            f"optimizer = {chosen.optimizer!r} must be one of {', '.join(kinds)}{did_you_mean(chosen.optimizer, kinds)}"
         )
     parameters = list(loss_module.parameters())
     if not parameters:
         raise ConfigError(f"loss_module: a {type(loss_module).__name__} has no parameters to optimise")
     further = {"betas": (0.0, 0.9)} if chosen.optimizer == "adam" else {}
-    return known[chosen.optimizer](parameters, lr=chosen.lr, weight_decay=chosen.weight_decay, **further)
+    return kinds[chosen.optimizer](parameters, lr=chosen.lr, weight_decay=chosen.weight_decay, **further)
 
 
 def _schedule(optimizer: torch.optim.Optimizer, chosen: Any) -> Any:

@@ -31,25 +31,25 @@ def entry(batch: Any, key: Key, hook: object) -> Tensor:
     Raises:
         HookError: there is none; says which there are.
     """
-    found: Tensor | None = batch.get(key, None)
-    if found is None:
+    value: Tensor | None = batch.get(key, None)
+    if value is None:
         raise missing(batch, key, hook)
-    return found
+    return value
 
 
 def missing(batch: Any, key: Key, hook: object) -> MissingEntryError:
     """Return the error for an entry that a batch does not have."""
-    known = list(dict.fromkeys(map(str, batch.keys(True, True) if offers(batch, SelectsEntries) else batch.keys())))
+    names = list(dict.fromkeys(map(str, batch.keys(True, True) if offers(batch, SelectsEntries) else batch.keys())))
     return MissingEntryError(
-        f"{type(hook).__name__}: the batch has no entry {key!r}{did_you_mean(str(key), known)}; "
-        f"it has {', '.join(known) or 'none'}"
+        f"{type(hook).__name__}: the batch has no entry {key!r}{did_you_mean(str(key), names)}; "
+        f"it has {', '.join(names) or 'none'}"
     )
 
 
 def valid_mask(batch: Any) -> Tensor | None:
     """Return the mask of valid steps `[*batch]`, or None where every step is valid."""
-    found: Tensor | None = batch.get(MASK, None)
-    return found
+    mask: Tensor | None = batch.get(MASK, None)
+    return mask
 
 
 def valid_entry(batch: Any, key: Key, hook: object) -> Tensor:

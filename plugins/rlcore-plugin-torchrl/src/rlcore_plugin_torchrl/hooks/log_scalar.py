@@ -56,10 +56,10 @@ class LogScalar(TrainerHookBase):
         reduction: Reduction = "mean",
     ) -> None:
         if reduction not in _REDUCTIONS:
-            known = get_args(Reduction)
+            reductions = get_args(Reduction)
             raise HookArgumentError(
-                f"{type(self).__name__}: reduction = {reduction!r}: expected one of {', '.join(known)}"
-                f"{did_you_mean(str(reduction), known)}"
+                f"{type(self).__name__}: reduction = {reduction!r}: expected one of {', '.join(reductions)}"
+                f"{did_you_mean(str(reduction), reductions)}"
             )
         self.key = key
         self.logname = logname if logname is not None else str(key)
@@ -82,10 +82,10 @@ class LogScalar(TrainerHookBase):
         values = valid_entry(batch, self.key, self)
         if not values.numel():
             raise HookError(f"{type(self).__name__}: the batch has no valid step of which to log {self.key!r}")
-        found: dict[str, Any] = {self.logname: _REDUCTIONS[self.reduction](values), "log_pbar": self.log_pbar}
+        metrics: dict[str, Any] = {self.logname: _REDUCTIONS[self.reduction](values), "log_pbar": self.log_pbar}
         if self.include_std and values.numel() > 1:
-            found[f"{self.logname}_std"] = values.float().std()
-        return found
+            metrics[f"{self.logname}_std"] = values.float().std()
+        return metrics
 
 
 class LogReward(LogScalar):

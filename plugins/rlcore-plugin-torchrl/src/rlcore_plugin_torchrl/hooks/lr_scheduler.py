@@ -11,8 +11,7 @@ from rlcore import TrainerHookBase
 from rlcore.errors import HookArgumentError, HookError
 from rlcore.learners import Scheduled, ScheduledOfPart, bind
 from rlcore.state import optimizer_of
-from rlcore.types import Scheduler, Stateful, offers
-from rlcore_plugin_torchrl.protocols import Stepping
+from rlcore.types import Scheduler, Stateful, Stepping, offers
 
 if TYPE_CHECKING:
     from rlcore.types import ScriptTrainer
@@ -117,13 +116,13 @@ class LRSchedulerHook(TrainerHookBase):
 
 def _optimizers(trainer: ScriptTrainer) -> dict[str, torch.optim.Optimizer]:
     """Return the optimizers that take part in checkpoints, by name, those of hooks included."""
-    found: dict[str, torch.optim.Optimizer] = {}
+    by_name: dict[str, torch.optim.Optimizer] = {}
     for name, part in trainer.app_state.items():
         optimizer = optimizer_of(part)
-        if isinstance(optimizer, torch.optim.Optimizer) and not any(optimizer is known for known in found.values()):
-            found[name] = optimizer
-    if not found:
+        if isinstance(optimizer, torch.optim.Optimizer) and not any(optimizer is other for other in by_name.values()):
+            by_name[name] = optimizer
+    if not by_name:
         raise HookError(
             "LRSchedulerHook: the trainer has no optimizer; hand one to Trainer, or register an OptimizerHook"
         )
-    return found
+    return by_name

@@ -66,10 +66,10 @@ class RewardNormalizer(TrainerHookBase):
         reward = valid_entry(batch, self.reward_key, self)
         if not reward.numel() and not self.statistics:
             raise HookError("RewardNormalizer: the first batch has no valid step")
-        before = self.statistics
-        total = self.decay * before.get("sum", 0.0) + reward.sum()
-        squares = self.decay * before.get("ssq", 0.0) + reward.pow(2).sum()
-        count = self.decay * before.get("count", 0.0) + reward.numel()
+        previous = self.statistics
+        total = self.decay * previous.get("sum", 0.0) + reward.sum()
+        squares = self.decay * previous.get("ssq", 0.0) + reward.pow(2).sum()
+        count = self.decay * previous.get("count", 0.0) + reward.numel()
         var = (squares - total.pow(2) / count) / (count - 1) if count > 1 else torch.zeros_like(total)
         std = var.clamp_min(self.eps).sqrt()
         self.statistics = {

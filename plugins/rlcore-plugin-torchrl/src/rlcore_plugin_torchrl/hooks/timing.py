@@ -47,14 +47,14 @@ class LogTiming(TrainerHookBase):
 
     def __call__(self, batch: Any = None) -> dict[str, Any]:
         """Return the timings so far."""
-        found = {}
+        metrics = {}
         for hook in self._hooks():
             if hook.calls:
                 seconds = hook.seconds / hook.calls if self.percall else hook.seconds
-                found[f"{self.prefix}/hook/{hook.name}"] = Last(seconds)
+                metrics[f"{self.prefix}/hook/{hook.name}"] = Last(seconds)
                 if self.erase:
                     hook.seconds, hook.calls = 0.0, 0
-        return found
+        return metrics
 
     def _hooks(self) -> list[Timed]:
         """Return the hooks of the trainer, and each operation of those that are called together."""

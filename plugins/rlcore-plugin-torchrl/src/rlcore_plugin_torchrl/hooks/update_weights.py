@@ -127,17 +127,17 @@ class UpdateWeights(TrainerHookBase):
     def _weights_at(self, destination: str, path: str) -> Any:
         from tensordict import TensorDict
 
-        found: Any = self.trainer
-        if found is None:
+        target: Any = self.trainer
+        if target is None:
             raise HookArgumentError(
                 "UpdateWeights: weight_update_map begins at a trainer; hand it over, or call register(trainer)"
             )
         for name in path.split("."):
-            owner, found = found, getattr(found, name, _ABSENT)  # a path may name anything
-            if found is _ABSENT:
+            owner, target = target, getattr(target, name, _ABSENT)  # a path may name anything
+            if target is _ABSENT:
                 place = f"UpdateWeights: weight_update_map[{destination!r}] = {path!r}"
                 raise HookError(f"{place}: a {type(owner).__name__} has no {name!r}")
-        return TensorDict.from_module(found)
+        return TensorDict.from_module(target)
 
 
 def _way_to_send(collector: Any, sender: Any) -> Callable[..., Any]:

@@ -124,9 +124,9 @@ class LogValidationReward(TrainerHookBase):
 
     def _rollout(self) -> TensorDict:
         options = {"auto_reset": True, "auto_cast_to_device": True, "break_when_any_done": False}
-        known = inspect.signature(self.environment.rollout).parameters
-        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
-            options = {name: value for name, value in options.items() if name in known}
+        parameters = inspect.signature(self.environment.rollout).parameters
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+            options = {name: value for name, value in options.items() if name in parameters}
         return self.environment.rollout(max_steps=self.record_frames, policy=self.policy_exploration, **options)
 
     def _metrics_of(self, key: Key, rollout: TensorDict) -> dict[str, Any]:
