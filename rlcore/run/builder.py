@@ -181,7 +181,7 @@ class RunBuilder(SectionBuilder):
     def _hooks(self, further: Iterable[Any]) -> list[Hook]:
         hooks = []
         for section in self._config.sections["hook"]:
-            if self.context.group.rank and _of_first_rank(section.provided.target()):
+            if self.context.group.rank and with_defaults(section.provided.target(), HookPart).ranks == "first":
                 continue
             self.attempt("hook", partial(_check_class, section))
             instance = self.attempt("hook", partial(self._assembly.part, section))
@@ -220,10 +220,6 @@ class RunBuilder(SectionBuilder):
             self.backend.store(folder / FAULTS),
             SaveSchedule(Every(every), settings.keep_best, settings.on_failure, settings.in_background),
         )
-
-
-def _of_first_rank(hook: Any) -> bool:
-    return with_defaults(hook, HookPart).ranks == "first"
 
 
 def _checked(hook: Hook) -> Hook:

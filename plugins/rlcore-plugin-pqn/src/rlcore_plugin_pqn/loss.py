@@ -15,8 +15,8 @@ class PQNLoss(nn.Module, Loss):
     """Half the squared error of `Q(s, a)` (Gallici et al., 2024, arXiv 2407.04811, algorithm 1).
 
     The value target is that of Q(lambda), which the estimator `gae` gives: the critic of the model is the greatest
-    action value. Reads `observation`, `action` and `value_target`; returns `loss_q`, the metric `q_value` (mean value of
-    the actions taken), and `td_error` `[sample, 1]`.
+    action value. Reads `observation`, `action` and `value_target`. Returns `loss_q`, the metric `q_value` (mean value
+    of the actions taken), and `td_error` `[sample, 1]`.
     """
 
     requires = ("q_values",)

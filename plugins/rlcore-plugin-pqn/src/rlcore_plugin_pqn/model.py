@@ -14,6 +14,7 @@ from rlcore_plugin_dqn.shifted import Shifted
 from rlcore_plugin_mlp.network import initialise
 from torch import Tensor, nn
 
+from rlcore.envs import Packed
 from rlcore.errors import ConfigError
 from rlcore.types import Context
 
@@ -105,9 +106,10 @@ class Greatest(nn.Module):
 
 
 def _inputs_of(space: gymnasium.Space[Any]) -> int:
-    if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
+    if isinstance(space, Packed) or not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
         raise ConfigError(
-            f"[model] normed-q-network takes flat observations, not {space}; add [[transform]] use = 'transforms:flatten'"
+            f"[model] normed-q-network takes flat observations, not {space}; "
+            "add [[transform]] use = 'transforms:flatten'"
         )
     return space.shape[0]
 
