@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from rlcore.collectors import EnvCollector
 from rlcore.envs import observation_dtype
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, describe
+from rlcore.state import check_array
 from rlcore.types import done_by, has_memory
 from rlcore_plugin_device.compiled import compiled_step
 from rlcore_plugin_device.episodes import EpisodeCounter
@@ -125,6 +126,13 @@ class DeviceCollector(EnvCollector):
         }
 
     def _load_episodes(self, episodes: Mapping[str, Any]) -> None:
+        """Go on with what was saved.
+
+        Raises:
+            StorageError: it is of other envs than these: another number, or other observations.
+        """
+        latest = self._storage.observation[-1]
+        check_array("the latest observation", episodes["observation"], latest.shape, "[env]")
         self._env.load_state_dict(episodes["env"])
         self._storage.observation[-1] = episodes["observation"].to(self._context.device)
         self._episodes.load_state_dict(episodes["episodes"])
