@@ -26,7 +26,6 @@ SECTIONS = {
         ({"env": {"use": "gymnasium", "id": "CartPole-v1"}}, "is one of arrays; take one of rlcore-plugin-torch-envs"),
         ({"env": {**SECTIONS["env"], "id": "CartPole-v3"}}, "no such env in torch.*CartPole-v1"),
         ({"transform": [{"use": "transforms:reward-scale"}]}, "work on arrays"),
-        ({"model": {"use": "recurrent:lstm", "size": 8}}, "no policy with a memory"),
         ({"collector": {"use": "device", "frames_per_batch": 18}}, "is not a multiple of 4"),
     ],
 )
