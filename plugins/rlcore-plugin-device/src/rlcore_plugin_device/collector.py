@@ -98,7 +98,7 @@ class DeviceCollector(EnvCollector):
             storage.write(time, action, step)
             parameters.append(parameter)
             if self._memory is not None:
-                self._memory.keep(*remembered, step.terminated | step.truncated)
+                self._memory.keep(remembered[0], step.terminated | step.truncated)
             heart.beats += 1
         actions = storage.finish()
         if not storage.finite():
