@@ -6,7 +6,7 @@ from rlcore_plugin_device import FunctionalEnv
 from rlcore_plugin_testing.contracts import EnvContract
 from rlcore_plugin_testing.small_run import make_run
 
-from rlcore.errors import EnvError, RlcoreError
+from rlcore.errors import EnvError, RlcoreError, StorageError
 
 from .reach import Reach
 from .tensor_envs import NotFinite
@@ -26,7 +26,6 @@ SECTIONS = {
         ({"env": {"use": "gymnasium", "id": "CartPole-v1"}}, "is one of arrays; take one of rlcore-plugin-torch-envs"),
         ({"env": {**SECTIONS["env"], "id": "CartPole-v3"}}, "no such env in torch.*CartPole-v1"),
         ({"transform": [{"use": "transforms:reward-scale"}]}, "work on arrays"),
-        ({"model": {"use": "recurrent:lstm", "size": 8}}, "no policy with a memory"),
         ({"collector": {"use": "device", "frames_per_batch": 18}}, "is not a multiple of 4"),
     ],
 )
@@ -71,6 +70,15 @@ def test_an_env_without_spaces_is_refused():
     bench.target = type("Bare", (FunctionalEnv,), methods)
     with pytest.raises(RlcoreError, match="Bare has no observation_space"):
         bench.make(bench.bench())
+
+
+def test_episodes_of_other_envs_are_refused():
+    saved = make_run(sections=SECTIONS).trainer.parts.collector
+    saved.collect()
+    more = {**SECTIONS, "env": {**SECTIONS["env"], "num_envs": 8}}
+    other = make_run(sections=more).trainer.parts.collector
+    with pytest.raises(StorageError, match=r"the latest observation is \[8, 4\] here, \[4, 4\] in the checkpoint"):
+        other.load_state_dict(saved.state_dict())
 
 
 def test_a_value_that_is_not_finite_ends_the_batch():

@@ -11,14 +11,16 @@ from pydantic import BaseModel, Field
 from rlcore.collectors import EnvCollector
 from rlcore.envs import observation_dtype
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, describe
+from rlcore.state import check_array
 from rlcore.types import done_by, has_memory
 from rlcore_plugin_device.compiled import compiled_step
 from rlcore_plugin_device.episodes import EpisodeCounter
+from rlcore_plugin_device.memory import Memory
 from rlcore_plugin_device.storage import Storage
 from rlcore_plugin_device.tensor_env import TensorEnv, TensorStep
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rlcore import Context
     from rlcore.types import CollectedBatch
@@ -52,6 +54,8 @@ class DeviceCollector(EnvCollector):
         dtype = torch.from_numpy(np.zeros((), observation_dtype(space))).dtype
         self._storage = Storage(self._steps, self._spec.num_envs, space.shape, dtype, context.device)
         self._compiled = compiled_step(self._env, context) if config.compile else None
+        has_state = has_memory(context.model)
+        self._memory = Memory(self._policy, self._spec.num_envs, context.device) if has_state else None
         self._episodes = EpisodeCounter(self._spec.num_envs, context.device, context.first_env)
 
     def collect_columns(self) -> CollectedBatch:
@@ -82,14 +86,19 @@ class DeviceCollector(EnvCollector):
         if not self._started:
             storage.observation[0] = env.reset_tensors(self._reset_seed(frame) + self._context.first_env)
             self._episodes.reset()
+            if self._memory is not None:
+                self._memory.begin()
             self._started = True
         else:
             storage.observation[0] = storage.observation[-1].clone()
         parameters = []
         for time in range(self._steps):
-            action, parameter, step = self._acted(storage.observation[time], noise[time])
+            recalled = () if self._memory is None else self._memory.recalled()
+            (action, parameter, *remembered), step = self._acted(storage.observation[time], noise[time], *recalled)
             storage.write(time, action, step)
             parameters.append(parameter)
+            if self._memory is not None:
+                self._memory.keep(remembered[0], step.terminated | step.truncated)
             heart.beats += 1
         actions = storage.finish()
         if not storage.finite():
@@ -97,14 +106,15 @@ class DeviceCollector(EnvCollector):
                 f"env {self._spec.id!r}: an observation or reward of the batch that began at frame {frame} is not "
                 "finite; the batch is discarded. Repair the environment"
             )
-        storage.describe(self._policy.describe(torch.stack(parameters), actions))
+        described = self._policy.describe(torch.stack(parameters), actions)
+        storage.describe(described if self._memory is None else {**described, **self._memory.described()})
 
-    def _acted(self, observation: torch.Tensor, noise: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, TensorStep]:
-        """Return the actions, what describes them, and the step of the envs that they lead to."""
+    def _acted(self, *inputs: torch.Tensor) -> tuple[Sequence[torch.Tensor], TensorStep]:
+        """Return what the policy answers, the actions first, and the step of the envs that they lead to."""
         if self._compiled is not None:
-            return self._compiled(self._policy.act, observation, noise)
-        action, parameter = self._policy.act(observation, noise)
-        return action, parameter, self._env.step_tensors(action)
+            return self._compiled(self._policy.act, *inputs)
+        acted = self._policy.act(*inputs)
+        return acted, self._env.step_tensors(acted[0])
 
     def close(self) -> None:
         """Close the envs."""
@@ -122,12 +132,22 @@ class DeviceCollector(EnvCollector):
             "env": self._env.state_dict(),
             "observation": self._storage.observation[-1],
             "episodes": self._episodes.state_dict(),
+            **({} if self._memory is None else {"memory": self._memory.state_dict()}),
         }
 
     def _load_episodes(self, episodes: Mapping[str, Any]) -> None:
+        """Go on with what was saved.
+
+        Raises:
+            StorageError: it is of other envs than these: another number, or other observations.
+        """
+        latest = self._storage.observation[-1]
+        check_array("the latest observation", episodes["observation"], latest.shape, "[env]")
         self._env.load_state_dict(episodes["env"])
         self._storage.observation[-1] = episodes["observation"].to(self._context.device)
         self._episodes.load_state_dict(episodes["episodes"])
+        if self._memory is not None:
+            self._memory.load_state_dict(episodes["memory"])
 
 
 def _tensor_env(context: Context) -> TensorEnv:
@@ -152,9 +172,4 @@ def _check_parts(context: Context) -> None:
         raise ConfigError(
             f"[[transform]]: {names} work on arrays, and [collector] use = 'device' has tensors; leave them out, or "
             "take [collector] use = 'local'"
-        )
-    if has_memory(context.model):
-        raise ConfigError(
-            "[collector] use = 'device' takes no policy with a memory yet; take [collector] use = 'local', which steps "
-            "the same envs"
         )
