@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rlcore.errors import ConfigError, did_you_mean
 from rlcore_plugin_torch_envs.base import Config as Config
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
     from rlcore import Context
 
-# module and class of each, and the limit with which its episodes are registered
-CLASSIC_CONTROL: Final = {
+# module and class of an env, and the limit with which its episodes are registered
+_Made: TypeAlias = tuple[str, str, int | None]
+CLASSIC_CONTROL: Final[dict[str, _Made]] = {
     "Acrobot-v1": ("acrobot", "Acrobot", 500),
     "CartPole-v0": ("cartpole", "CartPole", 200),
     "CartPole-v1": ("cartpole", "CartPole", 500),
@@ -23,7 +24,7 @@ CLASSIC_CONTROL: Final = {
     "Pendulum-v1": ("pendulum", "Pendulum", 200),
 }
 # version 0 has all actions, version 1 those that have an effect
-MINATAR: Final = {
+MINATAR: Final[dict[str, _Made]] = {
     f"MinAtar/{name}-v{version}": (f"minatar.{module}", name, None)
     for module, name in (
         ("asterix", "Asterix"),

@@ -6,7 +6,7 @@ slots: as many as there can be at once.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 import torch
 from rlcore_plugin_device import Random
@@ -42,8 +42,8 @@ _ENEMIES: Final = 30
 _PAIR: Final = 2
 _LATE: Final = 2**40  # behind the number of every step
 
-# the variables that the parts of a step rewrite
-Variable = dict[str, Tensor]
+# the variables of the game, which the parts of a step rewrite one after the other
+Draft: TypeAlias = dict[str, Tensor]
 
 
 class Seaquest(Game):
@@ -130,7 +130,7 @@ class Seaquest(Game):
         zeros, none = self.full(0, count), self.empty(count)
         return {f"{name}_x": zeros, f"{name}_y": zeros, f"{name}_right": none, f"{name}_on": none}
 
-    def _move_bombs(self, game: Variable, fired: Tensor) -> None:
+    def _move_bombs(self, game: Draft, fired: Tensor) -> None:
         """Move the shots of enemies, which end the game where they are, and where they come; two in a cell are one."""
         x, y = game["sub_x"], game["sub_y"]
         right = game["e_bullets_right"] | self.drawn(game["enemy_x"], game["enemy_y"], fired & game["enemy_right"])
@@ -142,7 +142,7 @@ class Seaquest(Game):
         game["terminal"] = game["terminal"] | hit | looked_up(right | left, x, y)
 
 
-def _spawn_enemy(game: Variable, numbers: Tensor) -> None:
+def _spawn_enemy(game: Draft, numbers: Tensor) -> None:
     """Let a fish or a submarine come where it is time, unless others of its row go the other way."""
     from_left, shoots, row = numbers.unbind(1)
     right, y = (from_left < 1 / 2)[:, None], whole(row, 8)[:, None] + 1
@@ -164,7 +164,7 @@ def _spawn_enemy(game: Variable, numbers: Tensor) -> None:
     game["e_spawn_timer"] = torch.where(due, game["e_spawn_speed"], game["e_spawn_timer"])
 
 
-def _spawn_diver(game: Variable, numbers: Tensor) -> None:
+def _spawn_diver(game: Draft, numbers: Tensor) -> None:
     """Let a diver come where it is time."""
     from_left, row = numbers.unbind(1)
     right, due = (from_left < 1 / 2)[:, None], game["d_spawn_timer"] == 0
@@ -175,7 +175,7 @@ def _spawn_diver(game: Variable, numbers: Tensor) -> None:
     game["d_spawn_timer"] = torch.where(due, _DIVER_SPAWN, game["d_spawn_timer"])
 
 
-def _act(game: Variable, action: Tensor) -> None:
+def _act(game: Draft, action: Tensor) -> None:
     """Do what the player does: shoot, or move."""
     fires = (action == FIRE) & (game["shot_timer"] == 0)
     slot = fires[:, None] & _next_slot(game["f_bullet_on"])
@@ -187,7 +187,7 @@ def _act(game: Variable, action: Tensor) -> None:
     game["sub_or"] = (game["sub_or"] | (action == RIGHT)) & (action != LEFT)
 
 
-def _move_shots(game: Variable) -> None:
+def _move_shots(game: Draft) -> None:
     """Move the player's shots; the younger first hits a fish, or else a submarine, the oldest of a cell."""
     game["f_bullet_x"] = game["f_bullet_x"] + ahead(game["f_bullet_right"])
     game["f_bullet_on"] = game["f_bullet_on"] & inside(game["f_bullet_x"])
@@ -198,14 +198,15 @@ def _move_shots(game: Variable) -> None:
         _hit(game, slot, met & (order == order.amin(1, keepdim=True)))
 
 
-def _move_divers(game: Variable) -> None:
+def _move_divers(game: Draft) -> None:
     """Move the divers, the younger first; one that meets the player is picked up, as long as there is room."""
     moves = game["diver_on"] & (game["diver_timer"] == 0)
     x = torch.where(moves, game["diver_x"] + ahead(game["diver_right"]), game["diver_x"])
     same_row = game["diver_y"] == game["sub_y"][:, None]
     meets_first = game["diver_on"] & same_row & (game["diver_x"] == game["sub_x"][:, None])
     meets_then = moves & same_row & (x == game["sub_x"][:, None])
-    count, picked_up = game["diver_count"], []
+    count = game["diver_count"]
+    picked_up: list[Tensor] = []
     for slot in (1, 0):
         here = (meets_first[:, slot] | meets_then[:, slot]) & (count < _MOST_DIVERS)
         count = count + here
@@ -217,7 +218,7 @@ def _move_divers(game: Variable) -> None:
     _close_up(game, "diver", ("timer",))
 
 
-def _move_enemies(game: Variable) -> Tensor:
+def _move_enemies(game: Draft) -> Tensor:
     """Move the enemies, on which the player's shots are spent; return which of them shoot.
 
     Those that meet the player end the game. Of those that come to the cell of a shot it takes one: a submarine before
@@ -241,7 +242,7 @@ def _move_enemies(game: Variable) -> Tensor:
     return fires
 
 
-def _breathe(game: Variable) -> None:
+def _breathe(game: Draft) -> None:
     """Use air below the surface; at the surface bring up a diver, or six, and make the game harder."""
     oxygen, count, below = game["oxygen"], game["diver_count"], game["sub_y"] > 0
     arrives = ~below & ~game["surface"]
@@ -260,13 +261,13 @@ def _breathe(game: Variable) -> None:
     game["ramp_index"] = index + rises
 
 
-def _met(game: Variable, slot: int) -> Tensor:
+def _met(game: Draft, slot: int) -> Tensor:
     """Return whether enemies are where one of the player's shots is, `[env, enemy]`."""
     x, y, there = (game[f"f_bullet_{name}"][:, slot, None] for name in ("x", "y", "on"))
     return there & (game["enemy_x"] == x) & (game["enemy_y"] == y)
 
 
-def _hit(game: Variable, slot: int, target: Tensor) -> None:
+def _hit(game: Draft, slot: int, target: Tensor) -> None:
     """Take out one enemy, `[env, enemy]`, or none, and the shot that hit it."""
     hit = target.any(1)
     is_slot = torch.arange(_PAIR, device=hit.device) == slot
@@ -275,7 +276,7 @@ def _hit(game: Variable, slot: int, target: Tensor) -> None:
     game["reward"] = game["reward"] + hit
 
 
-def _put(game: Variable, name: str, slot: Tensor, values: Variable) -> None:
+def _put(game: Draft, name: str, slot: Tensor, values: Draft) -> None:
     """Write a new thing into a slot, `[env, slot]`, or into none."""
     for part, value in values.items():
         game[f"{name}_{part}"] = torch.where(slot, value, game[f"{name}_{part}"])
@@ -286,7 +287,7 @@ def _next_slot(there: Tensor) -> Tensor:
     return torch.arange(_PAIR, device=there.device) == there.sum(1, keepdim=True)
 
 
-def _close_up(game: Variable, name: str, further: tuple[str, ...]) -> None:
+def _close_up(game: Draft, name: str, further: tuple[str, ...]) -> None:
     """Move the younger of two things into the first slot where that is free."""
     free = ~game[f"{name}_on"][:, :1]
     for part in ("x", "y", "right", "on", *further):
