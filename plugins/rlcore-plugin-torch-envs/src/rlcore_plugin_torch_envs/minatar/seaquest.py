@@ -100,7 +100,7 @@ class Seaquest(Game):
         return game
 
     def observation(self, state: Variables) -> Tensor:
-        """Return the two halves of the player, shots, trails, shots of enemies, fish, submarines, gauges, and divers."""
+        """Return the player in two halves, shots, trails, shots of enemies, fish, submarines, gauges, and divers."""
         sub_x, sub_y = state["sub_x"], state["sub_y"]
         enemy_x, enemy_y, enemies = (state[f"enemy_{name}"] for name in ("x", "y", "on"))
         diver_x, diver_y, divers = (state[f"diver_{name}"] for name in ("x", "y", "on"))
