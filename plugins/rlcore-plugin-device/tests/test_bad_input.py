@@ -6,7 +6,7 @@ from rlcore_plugin_device import FunctionalEnv
 from rlcore_plugin_testing.contracts import EnvContract
 from rlcore_plugin_testing.small_run import make_run
 
-from rlcore.errors import EnvError, RlcoreError, StorageError
+from rlcore.errors import EnvError, PluginError, RlcoreError, StorageError
 
 from .reach import Reach
 from .tensor_envs import NotFinite
@@ -70,6 +70,28 @@ def test_an_env_without_spaces_is_refused():
     bench.target = type("Bare", (FunctionalEnv,), methods)
     with pytest.raises(RlcoreError, match="Bare has no observation_space"):
         bench.make(bench.bench())
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ("env", (EnvError, "env 'torch-envs' raised ZeroDivisionError: on purpose in the batch that began at frame 0")),
+        ("policy", (ZeroDivisionError, "on purpose")),
+        ("action", (PluginError, "the action 7")),
+    ],
+)
+def test_whose_error_it_is(monkeypatch, part, expected):
+    collector = make_run(sections=SECTIONS).trainer.parts.collector
+
+    def fail(*inputs):
+        if part == "action":
+            return torch.full((4,), 7), torch.zeros(4, 2)
+        raise ZeroDivisionError("on purpose")
+
+    owner, method = (collector._env, "step_tensors") if part == "env" else (collector._policy, "act")
+    monkeypatch.setattr(owner, method, fail)
+    with pytest.raises(expected[0], match=expected[1]):
+        collector.collect()
 
 
 def test_episodes_of_other_envs_are_refused():

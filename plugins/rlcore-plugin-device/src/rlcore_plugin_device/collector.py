@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from pydantic import BaseModel, Field
 
 from rlcore.collectors import EnvCollector
-from rlcore.envs import observation_dtype
+from rlcore.envs import ActionCheck, observation_dtype
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, describe
 from rlcore.state import check_array
 from rlcore.types import done_by, has_memory
@@ -20,7 +21,7 @@ from rlcore_plugin_device.storage import Storage
 from rlcore_plugin_device.tensor_env import TensorEnv, TensorStep
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rlcore import Context
     from rlcore.types import CollectedBatch
@@ -54,6 +55,8 @@ class DeviceCollector(EnvCollector):
         dtype = torch.from_numpy(np.zeros((), observation_dtype(space))).dtype
         self._storage = Storage(self._steps, self._spec.num_envs, space.shape, dtype, context.device)
         self._compiled = compiled_step(self._env, context) if config.compile else None
+        self._check_actions = ActionCheck(self._spec)
+        self._checks_actions = True
         has_state = has_memory(context.model)
         self._memory = Memory(self._policy, self._spec.num_envs, context.device) if has_state else None
         self._episodes = EpisodeCounter(self._spec.num_envs, context.device, context.first_env)
@@ -62,59 +65,79 @@ class DeviceCollector(EnvCollector):
         """Return the next batch as its tensors.
 
         Raises:
-            EnvError: an observation or reward is not finite; nothing of the batch reaches the buffer.
+            EnvError: the envs fail, or an observation or reward is not finite; nothing of the batch reaches the buffer.
+            PluginError: an action lies outside of the action space.
         """
         frame = self._context.progress.frames
         self._policy.refresh()
         with torch.inference_mode():
             noise = self._draw_noise()
         with torch.no_grad():
-            try:
-                self._step_envs(noise, frame)
-            except (*FROM_OUTSIDE, EnvError):
-                raise
-            except BaseException as error:
-                raise EnvError(
-                    f"env {self._spec.id!r} raised {describe(error)} in the batch that began at frame {frame}; it is "
-                    "discarded"
-                ) from error
+            self._step_envs(noise, frame)
             self._finished = self._episodes.take(self._storage.reward, self._storage.done)
         return self._storage.batch()
 
     def _step_envs(self, noise: torch.Tensor, frame: int) -> None:
-        storage, env, heart = self._storage, self._env, self._context.heart
+        storage, heart = self._storage, self._context.heart
         if not self._started:
-            storage.observation[0] = env.reset_tensors(self._reset_seed(frame) + self._context.first_env)
-            self._episodes.reset()
-            if self._memory is not None:
-                self._memory.begin()
-            self._started = True
+            self._begin(frame)
         else:
             storage.observation[0] = storage.observation[-1].clone()
         parameters = []
         for time in range(self._steps):
             recalled = () if self._memory is None else self._memory.recalled()
-            (action, parameter, *remembered), step = self._acted(storage.observation[time], noise[time], *recalled)
+            inputs = storage.observation[time], noise[time], *recalled
+            (action, parameter, *remembered), step = self._acted(inputs, frame)
             storage.write(time, action, step)
             parameters.append(parameter)
             if self._memory is not None:
                 self._memory.keep(remembered[0], step.terminated | step.truncated)
             heart.beats += 1
         actions = storage.finish()
-        if not storage.finite():
-            raise EnvError(
-                f"env {self._spec.id!r}: an observation or reward of the batch that began at frame {frame} is not "
-                "finite; the batch is discarded. Repair the environment"
-            )
+        self._check(actions, frame)
         described = self._policy.describe(torch.stack(parameters), actions)
         storage.describe(described if self._memory is None else {**described, **self._memory.described()})
 
-    def _acted(self, *inputs: torch.Tensor) -> tuple[Sequence[torch.Tensor], TensorStep]:
+    def _begin(self, frame: int) -> None:
+        """Begin an episode in every env."""
+        seed = self._reset_seed(frame) + self._context.first_env
+        with self._blaming_the_env(frame):
+            self._storage.observation[0] = self._env.reset_tensors(seed)
+        self._episodes.reset()
+        if self._memory is not None:
+            self._memory.begin()
+        self._started = True
+
+    def _acted(self, inputs: tuple[torch.Tensor, ...], frame: int) -> tuple[Sequence[torch.Tensor], TensorStep]:
         """Return what the policy answers, the actions first, and the step of the envs that they lead to."""
         if self._compiled is not None:
             return self._compiled(self._policy.act, *inputs)
         acted = self._policy.act(*inputs)
-        return acted, self._env.step_tensors(acted[0])
+        with self._blaming_the_env(frame):
+            return acted, self._env.step_tensors(acted[0])
+
+    @contextmanager
+    def _blaming_the_env(self, frame: int) -> Iterator[None]:
+        try:
+            yield
+        except (*FROM_OUTSIDE, EnvError):
+            raise
+        except BaseException as error:  # an exit too: it is the env's error, and no end of the run
+            raise EnvError(
+                f"env {self._spec.id!r} raised {describe(error)} in the batch that began at frame {frame}, which is "
+                "discarded"
+            ) from error
+
+    def _check(self, actions: torch.Tensor, frame: int) -> None:
+        """Refuse numbers that are not finite, and actions outside of their space."""
+        if not self._storage.finite():
+            raise EnvError(
+                f"env {self._spec.id!r}: an observation or reward of the batch that began at frame {frame} is not "
+                "finite; the batch is discarded. Repair the environment"
+            )
+        if self._checks_actions:
+            self._check_actions(actions.cpu())
+            self._checks_actions = actions.device.type == "cpu"  # elsewhere a copy of each batch would cost too much
 
     def close(self) -> None:
         """Close the envs."""
