@@ -96,7 +96,7 @@ def test_value_targets_are_those_of_q_lambda():
 @pytest.mark.parametrize(
     ("sections", "expected"),
     [
-        ({"env": {"use": "testing:toy", "actions": "bounded"}}, "needs discrete actions"),
+        ({"env": {"use": "testing:toy", "actions": "bounded"}}, "normed-q-network needs a discrete action space"),
         ({"env": {"use": "testing:toy-dict"}}, "takes flat observations"),
         ({"model": {**MODEL["model"], "channels": [16]}}, "three dimensions"),
         ({"env": MINATAR, "model": {**MODEL["model"], "channels": [8] * 5}}, "too small"),

@@ -10,6 +10,7 @@ import gymnasium
 import torch
 from pydantic import Field, PositiveInt
 from rlcore_plugin_cnn.images import Layout
+from rlcore_plugin_dqn.model import actions_of
 from rlcore_plugin_dqn.policy import EpsilonConfig, EpsilonGreedy
 from rlcore_plugin_dqn.shifted import Shifted
 from rlcore_plugin_mlp.network import initialise
@@ -47,14 +48,14 @@ class NormedQNetworkModel(nn.Module):
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__()
         spec = context.env_spec
-        observations, space = spec.observation_space, _discrete(spec.action_space)
+        observations = spec.observation_space
+        num_actions, self.first_action = actions_of(spec.action_space, "normed-q-network")
         generator = torch.Generator().manual_seed(context.seed("q_values"))
         convolutions = _convolutions(config, observations, generator)
         inputs = _inputs_of(observations) if convolutions is None else convolutions.features
-        network = QNetwork([inputs, *config.hidden], int(space.n), config.normalise_input, generator, convolutions)
+        network = QNetwork([inputs, *config.hidden], num_actions, config.normalise_input, generator, convolutions)
         self.critic = Greatest(network)
-        self.first_action = int(space.start)
-        explorer = EpsilonGreedy(self.q_values, int(space.n), config, context.progress)
+        explorer = EpsilonGreedy(self.q_values, num_actions, config, context.progress)
         self.policy = Shifted(explorer, self.first_action) if self.first_action else explorer
         self.schedulable = self.policy.schedulable
 
@@ -138,9 +139,3 @@ def _inputs_of(space: gymnasium.Space[Any]) -> int:
             "others add [[transform]] use = 'transforms:flatten'"
         )
     return space.shape[0]
-
-
-def _discrete(space: gymnasium.Space[Any]) -> gymnasium.spaces.Discrete:
-    if not isinstance(space, gymnasium.spaces.Discrete):
-        raise ConfigError(f"[model] normed-q-network needs discrete actions, not {space}; use 'sac' or 'ppo' with them")
-    return space
