@@ -73,7 +73,7 @@ class TestFreeway(MinAtarContract):
 
 
 class TestSeaquest(MinAtarContract):
-    config = {"id": "MinAtar/Seaquest-v1"}
+    config = {"id": "MinAtar/Seaquest-v1", "max_episode_steps": 280}  # who stays at the surface plays forever
 
 
 class TestSpaceInvaders(MinAtarContract):

@@ -39,7 +39,7 @@ class Game(FunctionalEnv):
         if config.precision != "float32":
             raise ConfigError(f"[env] precision: the state of {config.id!r} is of whole numbers; leave it out")
         actions = self.minimal_actions if config.id.endswith("-v1") else tuple(range(6))
-        self.observation_space = gymnasium.spaces.Box(0.0, 1.0, (SIDE, SIDE, self.channels), bool)  # type: ignore[arg-type]
+        self.observation_space = gymnasium.spaces.Box(0.0, 1.0, (SIDE, SIDE, self.channels), bool)
         self.action_space = gymnasium.spaces.Discrete(len(actions))
         self.max_episode_steps = config.max_episode_steps or max_episode_steps
         self._actions = torch.tensor(actions, device=context.device)
@@ -95,7 +95,7 @@ class Game(FunctionalEnv):
         """Return images `[env, 10, 10]` that are True where one of things `[env, thing]` is."""
         # those that are nowhere are drawn on a cell behind the last
         cell = torch.where(present & inside(x), y * SIDE + x, SIDE * SIDE)
-        return self.empty(SIDE * SIDE + 1).scatter(1, cell, True)[:, :-1].unflatten(1, (SIDE, SIDE))
+        return self.empty(SIDE * SIDE + 1).scatter(1, cell, True)[:, :-1].reshape(-1, SIDE, SIDE)
 
 
 def inside(x: Tensor) -> Tensor:
