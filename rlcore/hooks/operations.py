@@ -222,8 +222,7 @@ class Operations:
         if name is not None:
             return name
         # by name: functions have one, other callables have not
-        function = getattr(entry.operation, "__qualname__", None)
-        return function or type(entry.operation).__name__
+        return getattr(entry.operation, "__qualname__", None) or type(entry.operation).__name__
 
     def _update(self) -> None:
         """Replace the hooks of the operations in the loop, from the next iteration on."""

@@ -147,6 +147,7 @@ PUBLISHED: Final = {
             "runs": "list what has been trained",
         },
     ),
+    "rsl-rl": Published({"env": ("rsl-rl",), "hook": ("env-log",), "loss": ("adaptive-ppo",), "model": ("rsl-rl",)}),
     "runners": Published({"hook": ("diagnostics",)}),
     "sac": Published(
         {

@@ -9,7 +9,7 @@ import torch
 from pydantic import BaseModel, Field
 
 from rlcore.collectors import EnvCollector
-from rlcore.envs import ActionCheck, observation_dtype
+from rlcore.envs import ActionCheck
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, describe
 from rlcore.state import check_array
 from rlcore.types import done_by, has_memory
@@ -17,7 +17,7 @@ from rlcore_plugin_device.compiled import compiled_step
 from rlcore_plugin_device.episodes import EpisodeCounter
 from rlcore_plugin_device.memory import Memory
 from rlcore_plugin_device.storage import Storage
-from rlcore_plugin_device.tensor_env import TensorEnv, TensorStep, torch_dtype
+from rlcore_plugin_device.tensor_env import TensorEnv, TensorStep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -49,10 +49,7 @@ class DeviceCollector(EnvCollector):
         super().__init__(config.frames_per_batch, context, context)
         self._env = _tensor_env(context)
         _check_transforms(context)
-        space = self._spec.observation_space
-        assert space.shape is not None
-        dtype = torch_dtype(observation_dtype(space))
-        self._storage = Storage(self._steps, self._spec.num_envs, space.shape, dtype, context.device)
+        self._storage = Storage(self._steps, self._spec.num_envs, self._spec.observation_space, context.device)
         self._compiled = compiled_step(self._env, context) if config.compile else None
         self._check_actions = ActionCheck(self._spec)
         self._checks_actions = True

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from rlcore.envs import Packed, observation_dtype
 from rlcore.types import CollectedBatch, Key
+from rlcore_plugin_device.tensor_env import torch_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import gymnasium
 
     from rlcore_plugin_device.tensor_env import TensorStep
 
@@ -21,8 +25,7 @@ class Storage:
     Args:
         steps: of each env.
         num_envs: how many envs there are.
-        shape: of one observation.
-        dtype: of observations.
+        space: of one observation.
         device: of the batch.
 
     Attributes:
@@ -31,9 +34,10 @@ class Storage:
         done: `[time, env]`, terminated or truncated.
     """
 
-    def __init__(
-        self, steps: int, num_envs: int, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
-    ) -> None:
+    def __init__(self, steps: int, num_envs: int, space: gymnasium.Space[Any], device: torch.device) -> None:
+        assert space.shape is not None
+        shape, dtype = space.shape, torch_dtype(observation_dtype(space))
+
         def empty(*sizes: int, dtype: torch.dtype) -> Tensor:
             return torch.zeros(sizes, dtype=dtype, device=device)
 
@@ -43,6 +47,7 @@ class Storage:
         self._final = empty(steps, num_envs, *shape, dtype=dtype)
         self._terminated = empty(steps, num_envs, dtype=torch.bool)
         self._truncated = empty(steps, num_envs, dtype=torch.bool)
+        self._leaves = space if isinstance(space, Packed) else None
         self._action: Tensor | None = None
         self._described: dict[Key, Tensor] = {}
 
@@ -72,9 +77,10 @@ class Storage:
 
     def finite(self) -> Tensor:
         """Return whether all rewards and observations are, 0-d, bool."""
-        floats = [self.reward]
-        if self.observation.is_floating_point():
-            floats += [self.observation, self._final]
+        rows = [self.observation, self._final]
+        if self._leaves is not None:
+            rows = [leaf for row in rows for leaf in self._leaves.tensors(row).values()]
+        floats = [self.reward, *(row for row in rows if row.is_floating_point())]
         # one sum each: a number that is not finite stays so, and `isfinite` would write as many truth values
         return torch.stack([values.sum(dtype=torch.float64) for values in floats]).isfinite().all()
 
