@@ -166,7 +166,7 @@ def test_what_is_no_vec_env_is_refused(monkeypatch, what, value, expected):
         ({"env": {**HOVER, "kwargs": {"limits": 3}}}, "cannot be made: TypeError.*limits"),
         (
             {"env": {**HOVER, "make": "builtins:dict"}},
-            "returns a dict without num_envs, num_actions, get_observations, step",
+            "is a dict without num_envs, num_actions, get_observations, step",
         ),
         ({"env": {**HOVER, "groups": ["polcy"]}}, "there is no group 'polcy'; did you mean 'policy'"),
         (

@@ -20,7 +20,7 @@ class Hover(VecEnv):
         num_envs: how many.
         device: of all tensors.
         limit: steps.
-        shares: whether observations are views of one buffer, which the next step writes over.
+        shares: whether observations are views of one buffer, which the next step writes over; actions too.
         size: half of the side of the square.
     """
 
@@ -55,7 +55,8 @@ class Hover(VecEnv):
         return TensorDict({"policy": seen[:, :4], "critic": seen[:, 4:]}, batch_size=self.num_envs)
 
     def step(self, actions):
-        actions.clamp_(-1, 1)  # as simulators do, in the memory that they were given
+        # some simulators write into what they were given
+        actions = actions.clamp_(-1, 1) if self._shares else actions.clamp(-1, 1)
         position, velocity, wind = self._state.split(2, 1)
         velocity = 0.9 * velocity + 0.1 * actions + 0.02 * wind
         position = position + 0.1 * velocity

@@ -1,6 +1,16 @@
-"""Envs with the interface of rsl_rl for rlcore, and the parts of its PPO."""
+"""Envs with the interface of rsl_rl for rlcore, the parts of its PPO, and its runner's call for rlcore's loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from rlcore import Component, hookimpl
+from rlcore.lazy import lazy
+
+if TYPE_CHECKING:
+    from rlcore_plugin_rsl_rl.runner import OnPolicyRunner as OnPolicyRunner
+
+__all__, __getattr__, __dir__ = lazy(__name__, {"rlcore_plugin_rsl_rl.runner": "OnPolicyRunner"})
 
 
 @hookimpl

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor
@@ -13,7 +13,6 @@ from rlcore.errors import ConfigError
 
 if TYPE_CHECKING:
     from rlcore import Context
-    from rlcore.types import Learner
 
 _FACTOR: Final = 1.5
 
@@ -54,7 +53,7 @@ class AdaptiveRate:
             )
 
     @hookimpl
-    def post_optim_log(self, metrics: Mapping[str, Tensor], learner: Learner) -> None:
+    def post_optim_log(self, metrics: Mapping[str, Tensor], learner: Any) -> None:
         """Move the rates."""
         divergence = self._over_ranks(metrics["kl_approx"])
         if divergence > 2 * self._desired:
@@ -73,5 +72,5 @@ class AdaptiveRate:
         return float(total) / group.size
 
     @staticmethod
-    def _groups(learner: Learner) -> list[dict[str, float]]:
+    def _groups(learner: Any) -> list[dict[str, float]]:
         return [group for optimizer in learner.optimizers.values() for group in optimizer.param_groups]

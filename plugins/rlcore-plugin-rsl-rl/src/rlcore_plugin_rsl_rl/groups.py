@@ -37,11 +37,7 @@ class Groups:
     def __init__(self, observations: Any, names: Sequence[str], num_envs: int, device: torch.device) -> None:
         self._device = device
         self._num_envs = num_envs
-        if not hasattr(observations, "keys"):
-            raise ConfigError(
-                f"[env] get_observations() gives a {type(observations).__name__}; rsl_rl 5 takes a TensorDict of groups"
-            )
-        there = [str(name) for name in observations.keys()]  # noqa: SIM118, a TensorDict iterates over its rows
+        there = names_of(observations)
         for name in names:
             if name not in there:
                 raise ConfigError(
@@ -85,6 +81,19 @@ class Groups:
         space: Any = self.space
         rows: Tensor = space.joined({name: observations[name] for name in self._names})
         return rows
+
+
+def names_of(observations: Any) -> list[str]:
+    """Return the names of the groups of observations.
+
+    Raises:
+        ConfigError: observations have no groups.
+    """
+    if not hasattr(observations, "keys"):
+        raise ConfigError(
+            f"[env] get_observations() gives a {type(observations).__name__}; rsl_rl 5 takes a TensorDict of groups"
+        )
+    return [str(name) for name in observations.keys()]  # noqa: SIM118, a TensorDict iterates over its rows
 
 
 def _space_of(group: Tensor, shape: tuple[int, ...]) -> gymnasium.Space[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 from rlcore_plugin_ppo.loss import PPOLoss
@@ -36,7 +36,7 @@ class AdaptivePPOLoss(PPOLoss):
         hooks = [*self.hooks]
         if config.desired_kl:
             hooks.append(AdaptiveRate(config.desired_kl, config.min_lr, config.max_lr, context))
-        model = context.model
+        model: Any = context.model
         if isinstance(model, RslRlModel) and model.normalizes():
             hooks.append(Normalizing(model, context.group))
         self.hooks = hooks

@@ -27,12 +27,7 @@ def made(config: Any, device: torch.device) -> Any:
         raise
     except BaseException as error:
         raise ConfigError(f"{place} cannot be made: {describe(error)}") from error
-    missing = [name for name in _NEEDED if not hasattr(vec_env, name)]
-    if missing:
-        raise ConfigError(
-            f"{place} returns a {type(vec_env).__name__} without {', '.join(missing)}; rsl_rl's VecEnv has "
-            f"{', '.join(_NEEDED)}"
-        )
+    check_interface(vec_env, place)
     if vec_env.num_envs != config.num_envs:
         raise ConfigError(
             f"{place} has {vec_env.num_envs} envs, and num_envs = {config.num_envs}; let it take its argument num_envs"
@@ -41,6 +36,20 @@ def made(config: Any, device: torch.device) -> Any:
     if own.type != device.type:
         raise ConfigError(f"{place} is on {own}, and the run on {device}; let it take its argument device")
     return vec_env
+
+
+def check_interface(vec_env: Any, place: str) -> None:
+    """Hold an env against rsl_rl's interface.
+
+    Raises:
+        ConfigError: something is missing.
+    """
+    missing = [name for name in _NEEDED if not hasattr(vec_env, name)]
+    if missing:
+        raise ConfigError(
+            f"{place} is a {type(vec_env).__name__} without {', '.join(missing)}; rsl_rl's VecEnv has "
+            f"{', '.join(_NEEDED)}"
+        )
 
 
 def missing_of(value: Any, shape: tuple[int, ...], device: torch.device) -> str | None:

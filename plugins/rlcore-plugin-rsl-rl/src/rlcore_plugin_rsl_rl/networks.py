@@ -77,8 +77,8 @@ class Seen(nn.Module):
         """Return the numbers, as float32."""
         if self._space is None:
             return rows.float()
-        groups = [self._space.tensor(rows, name).float() for name in self._names]
-        return groups[0] if len(groups) == 1 else torch.cat(groups, -1)
+        groups: list[Tensor] = [self._space.tensor(rows, name).float() for name in self._names]
+        return torch.cat(groups, -1)
 
 
 class Normalizer(nn.Module):
@@ -98,7 +98,8 @@ class Normalizer(nn.Module):
     def forward(self, numbers: Tensor) -> Tensor:
         """Return the normalised numbers."""
         state: Any = self
-        return (numbers - state._mean) / (state._std + self._epsilon)
+        normalised: Tensor = (numbers - state._mean) / (state._std + self._epsilon)
+        return normalised
 
     @torch.no_grad()
     def update(self, numbers: Tensor, group: Group) -> None:
