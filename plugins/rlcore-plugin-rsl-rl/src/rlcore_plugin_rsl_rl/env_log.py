@@ -32,7 +32,7 @@ class Sums:
             self._counts[key] = self._counts.get(key, 0) + (value.numel() if isinstance(value, Tensor) else 1)
 
     def take(self) -> dict[str, Any]:
-        """Return the means, and begin anew."""
+        """Return the means, and begin again."""
         means = {key: total / self._counts[key] for key, total in self._sums.items() if self._counts[key]}
         self._sums, self._counts = {}, {}
         return means

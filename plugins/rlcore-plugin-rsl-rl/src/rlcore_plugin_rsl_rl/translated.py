@@ -55,6 +55,24 @@ def sections_of(cfg: TrainCfg, num_envs: int, groups: Sequence[str], device: str
             "groups": kept,
         },
         "model": {"use": "rsl-rl:rsl-rl", **of_model, **_networks(cfg)},
+        **_objective(cfg),
+        "optimizer": [_optimizer(cfg, part, losses) for part, losses in _LOSSES.items()],
+        "collector": {"use": "device:device", "frames_per_batch": frames},
+        "buffer": {
+            "epochs": algorithm.num_learning_epochs,
+            "minibatch_size": frames // algorithm.num_mini_batches,
+        },
+        "learner": {"max_grad_norm": algorithm.max_grad_norm, "compile": cfg.torch_compile_mode is not None},
+        "hook": [{"use": "rsl-rl:env-log"}],
+        "metrics": {"every": {"iterations": 1}},
+        "checkpoint": {"every": {"iterations": cfg.save_interval}, "keep_best": False},
+    }
+
+
+def _objective(cfg: TrainCfg) -> dict[str, Any]:
+    """Return what is minimised, and what it is estimated from."""
+    algorithm = cfg.algorithm
+    return {
         "loss": {
             "use": "rsl-rl:adaptive-ppo",
             "desired_kl": algorithm.desired_kl or 0.0 if algorithm.schedule == "adaptive" else 0.0,
@@ -70,16 +88,6 @@ def sections_of(cfg: TrainCfg, num_envs: int, groups: Sequence[str], device: str
             "lmbda": algorithm.lam,
             "standardise": not algorithm.normalize_advantage_per_mini_batch,
         },
-        "optimizer": [_optimizer(cfg, part, losses) for part, losses in _LOSSES.items()],
-        "collector": {"use": "device:device", "frames_per_batch": frames},
-        "buffer": {
-            "epochs": algorithm.num_learning_epochs,
-            "minibatch_size": frames // algorithm.num_mini_batches,
-        },
-        "learner": {"max_grad_norm": algorithm.max_grad_norm, "compile": cfg.torch_compile_mode is not None},
-        "hook": [{"use": "rsl-rl:env-log"}],
-        "metrics": {"every": {"iterations": 1}},
-        "checkpoint": {"every": {"iterations": cfg.save_interval}, "keep_best": False},
     }
 
 
