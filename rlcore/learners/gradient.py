@@ -11,7 +11,6 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
@@ -96,7 +95,8 @@ class GradientLearner(Updating):
         self._alone = len(self._steps) == 1
         self._norms = ["grad_norm" if self._alone else f"grad_norm/{name}" for name in self.optimizers]
         self._flags = [step.skipped for step in self._steps]
-        self._reads_at_once = len(self._flags) > 1 and context.device.type != "cpu"  # each one read is waited for
+        self._reads_late = context.device.type != "cpu"  # each reading is waited for
+        self._first_unread = 0
         check_optimizers(self._named_steps)
         self._paces = Paces(self._loss, self._steps)
         if takes_turns(self._loss) and not self._paces.in_turn:
@@ -174,36 +174,50 @@ class GradientLearner(Updating):
         return self._hooks.used("optimizer") or self._hooks.used("post_loss")
 
     def end_iteration(self) -> None:
-        """Move the schedules, after checking that every step of the iteration was finite.
+        """Move the schedules, after checking on the CPU that every step of the iteration was finite.
 
         Raises:
             NumericalError: one was not.
         """
-        self.check_finite()
+        if not self._reads_late:
+            self.check_finite()
         self.apply_schedules()
 
+    def late(self) -> dict[Any, Tensor]:
+        """Return how many steps were not finite since that was read; nothing on the CPU."""
+        return {"skipped": self._skipped()} if self._reads_late else {}
+
+    def take_late(self, values: Mapping[Any, Tensor]) -> None:
+        """Judge the steps since the last reading; see `check_finite`."""
+        skipped, first, last = int(values["skipped"]), self._first_unread, self.progress.iterations
+        self._first_unread = last
+        if skipped:
+            for flag in self._flags:
+                flag.zero_()
+            self.skipped_updates += skipped
+            span = f"iterations {first} to {max(first, last - 1)}" if self._reads_late else f"iteration {last}"
+            found = (
+                f"{skipped} optimisation steps of {span} had a loss or gradient that is not finite; they changed no "
+                "parameter"
+            )
+            if self.skipped_updates > self._skip_budget:
+                discarded = "" if self._reads_late else ", and the iteration is discarded"
+                raise NumericalError(
+                    f"{found}{discarded}. Lower the learning rate, set [learner] max_grad_norm, or look for the cause "
+                    "in rewards and observations."
+                )
+            log.warning("%s and were skipped, %d of %d", found, self.skipped_updates, self._skip_budget)
+
     def check_finite(self) -> None:
-        """Read the flags of non-finite steps, once per iteration.
+        """Read the flags of non-finite steps.
 
         Raises:
             NumericalError: a step was not finite, or one too many; no parameter was changed by it.
         """
-        flags = self._flags
-        skipped = sum(torch.stack(flags).tolist() if self._reads_at_once else map(float, flags))
-        if skipped:
-            for flag in flags:
-                flag.zero_()
-            self.skipped_updates += int(skipped)
-            found = (
-                f"{int(skipped)} optimisation steps of iteration {self.progress.iterations} had a loss or gradient "
-                "that is not finite; they changed no parameter"
-            )
-            if self.skipped_updates > self._skip_budget:
-                raise NumericalError(
-                    f"{found}, and the iteration is discarded. Lower the learning rate, set [learner] max_grad_norm, "
-                    "or look for the cause in rewards and observations."
-                )
-            log.warning("%s and were skipped, %d of %d", found, self.skipped_updates, self._skip_budget)
+        self.take_late({"skipped": self._skipped()})
+
+    def _skipped(self) -> Tensor:
+        return sum(self._flags[1:], self._flags[0])
 
     def apply_schedules(self) -> None:
         """Set every scheduled number to its value now."""
@@ -234,7 +248,12 @@ class GradientLearner(Updating):
         """Return the counts of skipped updates and of the targets, and where the noise of a loss stands, if any.
 
         Model and optimizers have their own names.
+
+        Raises:
+            NumericalError: steps that are read late were not finite.
         """
+        if self._reads_late:
+            self.check_finite()
         state: dict[str, Any] = {"skipped_updates": self.skipped_updates}
         if self._targets is not None:
             state["targets"] = self._targets.state_dict()
@@ -245,6 +264,7 @@ class GradientLearner(Updating):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Set counts and noise, and follow the progress and the optimizers, which were restored before."""
         self.skipped_updates = state["skipped_updates"]
+        self._first_unread = self.progress.iterations
         if self._targets is not None:
             self._targets.load_state_dict(state["targets"])
         if self._noise is not None and "noise" in state:  # the loss may have had none before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from pydantic import BaseModel, Field
@@ -14,7 +14,7 @@ from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, describe
 from rlcore.state import check_array
 from rlcore.types import done_by, has_memory
 from rlcore_plugin_device.compiled import compiled_step
-from rlcore_plugin_device.episodes import EpisodeCounter
+from rlcore_plugin_device.episodes import Ended, EpisodeCounter, Unread
 from rlcore_plugin_device.memory import Memory
 from rlcore_plugin_device.storage import Storage
 from rlcore_plugin_device.tensor_env import TensorEnv, TensorStep, torch_dtype
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
     from rlcore import Context
     from rlcore.types import CollectedBatch
+
+
+# steps between two rows of metrics after which episodes are read all the same: they hold 16 bytes for each
+MOST_UNREAD: Final = 2**24
 
 
 class DeviceCollector(EnvCollector):
@@ -59,6 +63,9 @@ class DeviceCollector(EnvCollector):
         has_state = has_memory(context.model)
         self._memory = Memory(self._policy, self._spec.num_envs, context.device) if has_state else None
         self._episodes = EpisodeCounter(self._spec.num_envs, context.device, context.first_env)
+        # the CPU has nothing to wait for, and ranks agree on episodes in every iteration
+        self._may_wait = context.device.type != "cpu" and context.group.size == 1
+        self._unread = Unread()
 
     def collect_columns(self) -> CollectedBatch:
         """Return the next batch as its tensors.
@@ -73,8 +80,29 @@ class DeviceCollector(EnvCollector):
             noise = self._draw_noise()
         with torch.no_grad():
             self._step_envs(noise, frame)
-            self._finished = self._episodes.take(self._storage.reward, self._storage.done)
+            self._unread.ended.append(self._episodes.take(self._storage.reward, self._storage.done))
+        self._finished = [] if self._reads_late() else self._episodes.records(self._unread.take_ended())
         return self._storage.batch()
+
+    def late(self) -> dict[Any, torch.Tensor]:
+        """Return whether each batch since the last row of metrics was finite, and the episodes that ended in it."""
+        return self._unread.tensors()
+
+    def take_late(self, values: Mapping[Any, torch.Tensor]) -> None:
+        """Let `episodes` return those of all batches that were not read before.
+
+        Raises:
+            EnvError: an observation or reward of one of them is not finite.
+        """
+        self._unread.replace(values)
+        self._refuse_what_is_not_finite()
+        self._finished = self._episodes.records(self._unread.take_ended())
+
+    def _reads_late(self) -> bool:
+        """Return whether what is on the device is read with a row of metrics: in a run whose hooks need no episodes."""
+        hooks = self._context.built.get("hooks") if self._may_wait else None
+        few = len(self._unread.ended) * self.batch_steps < MOST_UNREAD
+        return few and hooks is not None and not hooks.used("episode_end")
 
     def _step_envs(self, noise: torch.Tensor, frame: int) -> None:
         storage, heart = self._storage, self._context.heart
@@ -129,14 +157,21 @@ class DeviceCollector(EnvCollector):
 
     def _check(self, actions: torch.Tensor, frame: int) -> None:
         """Refuse numbers that are not finite, and actions outside of their space."""
-        if not self._storage.finite():
-            raise EnvError(
-                f"env {self._spec.id!r}: an observation or reward of the batch that began at frame {frame} is not "
-                "finite; the batch is discarded. Repair the environment"
-            )
+        self._unread.finite[frame] = self._storage.finite()
+        if not self._reads_late():
+            self._refuse_what_is_not_finite()
         if self._checks_actions:
             self._check_actions(actions.cpu())
             self._checks_actions = actions.device.type == "cpu"  # elsewhere a copy of each batch would cost too much
+
+    def _refuse_what_is_not_finite(self) -> None:
+        frame, now = self._unread.first_not_finite(), self._context.progress.frames
+        if frame is not None:
+            then = "the batch is discarded" if frame == now else f"that was read at frame {now}"
+            raise EnvError(
+                f"env {self._spec.id!r}: an observation or reward of the batch that began at frame {frame} is not "
+                f"finite; {then}. Repair the environment"
+            )
 
     def close(self) -> None:
         """Close the envs."""
@@ -145,6 +180,21 @@ class DeviceCollector(EnvCollector):
     def inexact(self) -> str | None:
         """Return why a resume would not go on exactly; None where the envs say nothing against it."""
         return self._env.inexact()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the noise's position, the running episodes, and those that ended since the last row of metrics.
+
+        Raises:
+            EnvError: an observation or reward that is read late is not finite.
+        """
+        self._refuse_what_is_not_finite()
+        ended = [each._asdict() for each in self._unread.ended]
+        return {**super().state_dict(), **({"ended": ended} if ended else {})}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on with what was saved."""
+        super().load_state_dict(state)
+        self._unread = Unread(Ended(**each).to(self._context.device) for each in state.get("ended", ()))
 
     def _running_episodes(self) -> int:
         return self._episodes.running
