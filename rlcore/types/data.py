@@ -33,6 +33,7 @@ class Collector(Part, ABC):
         dropped_episodes: how many running episodes it could not go on with, over all resumes of the run and workers
             that were replaced; a part of its state.
         replaced_workers: how many worker processes were replaced, since they ended or hung, since this process began.
+        stays_on_device: whether its batches never were on the host, so that nobody should ask it about their numbers.
 
     Called in `rlcore/training/batch_form.py`:
 
@@ -51,6 +52,7 @@ class Collector(Part, ABC):
     batch_envs: int | None = None
     dropped_episodes: int = 0
     replaced_workers: int = 0
+    stays_on_device: bool = False
 
     @abstractmethod
     def collect(self) -> TensorDict:

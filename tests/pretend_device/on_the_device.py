@@ -92,11 +92,11 @@ def write_data(folder, actions):
     write_dataset(folder, spaces, episodes, {})
 
 
-def run_of(values, resume=False, folder=None, device=NAME):
+def run_of(values, resume=False, folder=None, device=NAME, hooks=()):
     values["run"]["folder"] = str(folder or "")
     config = validate(replace(read(values), path=Path("small.toml")))
     config = replace(config, run=config.run.model_copy(update={"device": device}))
-    return build(config, write=folder is not None, resume=resume)
+    return build(config, write=folder is not None, resume=resume, hooks=hooks)
 
 
 def tensors_of(state):
@@ -192,7 +192,7 @@ def test_exact_counts(name):
     acting = watch(parts.collector._acting, "act")
     collected = watch(parts.collector, "collect")
     updates, ended = watch(parts.learner, "update"), watch(parts.learner, "end_iteration")
-    rows = watch(parts.metrics, "write")
+    rows = watch(parts.metrics, "fetch")
     fed = watch(parts.buffer, "feedback")
     trainer.train()
     steps, leaves = 8, 8  # of a batch: of each of two envs, entries
@@ -201,12 +201,11 @@ def test_exact_counts(name):
     assert all(steps < there <= steps + leaves for _, there, _ in collected)
     assert set(updates[1:]) == {(0, 0, 0)}
     assert set(fed) == {(0, 0, 0)}
-    assert ended == [(1, 0, 0)] * 4, "whether all steps were finite"
-    assert all(host <= 1 for host, _, _ in rows), "one table for each row of metrics"
-    assert sum(host for host, _, _ in rows) == 4
+    assert set(ended) == {(0, 0, 0)}
+    assert rows == [(1, 0, 0)] * 4, "one table for each row of metrics, and whether all steps were finite"
 
 
-def test_three_optimizers_are_asked_at_once_whether_their_steps_were_finite():
+def test_three_optimizers_are_not_asked_in_each_iteration_whether_their_steps_were_finite():
     optimizers = [
         {"use": "adam", "name": name, "parameters": [name], "losses": [f"loss_{name}"], "every": every}
         for name, every in (("critics", 1), ("actor", 2), ("temperature", 2))
@@ -224,32 +223,7 @@ def test_three_optimizers_are_asked_at_once_whether_their_steps_were_finite():
     updates, ended = watch(trainer.parts.learner, "update"), watch(trainer.parts.learner, "end_iteration")
     trainer.train()
     assert set(updates[2:]) == {(0, 0, 0)}
-    assert set(ended) == {(1, 0, 0)}
-
-
-def test_envs_of_tensors_stay_on_the_device():
-    """No step waits, or copies anything to the device or back; weights are those of the same run on the CPU."""
-    values = {
-        "run": {"total_frames": 256, "name": "small"},
-        "env": {"use": "torch-envs", "id": "CartPole-v1", "num_envs": 4},
-        "model": {"use": "mlp", "hidden": [8]},
-        "loss": {"use": "ppo"},
-        "estimator": {"use": "gae"},
-        "optimizer": [{"use": "adam"}],
-        "collector": {"use": "device", "frames_per_batch": 64},
-        "buffer": {"epochs": 2, "minibatch_size": 16},
-    }
-    trainers = [run_of(values, device=device).trainer for device in (NAME, "cpu")]
-    steps = watch(trainers[0].parts.collector._env, "step_tensors")
-    acting = watch(trainers[0].parts.collector._policy, "act")
-    collected = watch(trainers[0].parts.collector, "collect_columns")
-    for trainer in trainers:
-        trainer.train()
-    assert set(steps) | set(acting) == {(0, 0, 0)}
-    assert len(steps) == 64
-    assert all(to_device == 0 and to_host <= 4 and waits <= 1 for to_host, to_device, waits in collected[1:])
-    there, here = (trainer.parts.stateful["model"].state_dict() for trainer in trainers)
-    assert all(torch.equal(there[name].cpu(), here[name]) for name in here)
+    assert set(ended) == {(0, 0, 0)}
 
 
 def test_a_row_of_metrics_is_one_copy():

@@ -39,6 +39,8 @@ class DeviceCollector(EnvCollector):
         ConfigError: the envs are none of tensors, or are on another device; a transform works on arrays.
     """
 
+    stays_on_device = True
+
     class Config(BaseModel, extra="forbid"):
         """Size of a batch."""
 

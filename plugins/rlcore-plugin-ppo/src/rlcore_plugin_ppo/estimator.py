@@ -40,7 +40,7 @@ class GAE(Estimator):
         self._gamma = config.gamma
         self._lmbda = config.lmbda
         self._standardise = config.standardise
-        self._values = StateValues(context.model)
+        self._values = StateValues(context)
 
     @torch.no_grad()
     def __call__(self, batch: TensorDict) -> None:
@@ -57,11 +57,20 @@ class GAE(Estimator):
 
 def discounted_sum(values: Tensor, discounts: Tensor) -> Tensor:
     """Return `s[t] = values[t] + discounts[t] * s[t + 1]` along time, `[env, time, 1]`."""
-    # on the CPU, also for a batch on a GPU: each time step would be a kernel of its own, over few numbers
-    by_time = values.squeeze(-1).t().cpu().numpy()
-    factors = discounts.squeeze(-1).t().cpu().numpy()
-    result = _scan_one(by_time, factors) if by_time.shape[1] == 1 else _scan(by_time, factors)
-    return torch.from_numpy(result).t().unsqueeze(-1).to(values.device)
+    by_time, factors = values.squeeze(-1).t(), discounts.squeeze(-1).t()
+    if values.device.type != "cpu":
+        return _scan_on_device(by_time, factors).t().unsqueeze(-1)
+    scan = _scan_one if by_time.shape[1] == 1 else _scan
+    return torch.from_numpy(scan(by_time.numpy(), factors.numpy())).t().unsqueeze(-1)
+
+
+def _scan_on_device(values: Tensor, factors: Tensor) -> Tensor:
+    """Return what the scans below return, to the bit, without a wait for the device."""
+    exact = torch.float64 if values.shape[1] == 1 else values.dtype  # Python's numbers are of 64 bits
+    result, discounts = values.to(exact, copy=True, memory_format=torch.contiguous_format), factors.to(exact)
+    for time in range(len(result) - 2, -1, -1):
+        result[time].add_(discounts[time] * result[time + 1])
+    return result.to(values.dtype)
 
 
 def _scan(values: npt.NDArray[np.float32], factors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -33,6 +33,7 @@ _aten: Final = torch.ops.aten
 # what a GPU takes as arguments of numbers: a 0-d tensor of the CPU is one, but not for kernels of whole lists
 _OF_LISTS: Final = ("_fused_", "_foreach_", "_amp_", "cat", "stack")
 _WAITING: Final = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
+_PUTTING: Final = (_aten.index_put.default, _aten.index_put_.default)
 _MAKING: Final = (torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor)
 
 
@@ -322,5 +323,5 @@ def _count(func: Any, args: Any) -> None:
         _total.to_host += 1
     elif any(tag in func.tags for tag in _WAITING) and not func.name().startswith("aten::index"):
         _total.waits += 1
-    elif func is _aten.index.Tensor:
+    elif func is _aten.index.Tensor or (func in _PUTTING and args[2].numel() > 1):  # one number is filled in by mask
         _total.waits += any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in args[1])
