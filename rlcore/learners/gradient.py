@@ -96,7 +96,7 @@ class GradientLearner(Updating):
         self._norms = ["grad_norm" if self._alone else f"grad_norm/{name}" for name in self.optimizers]
         self._flags = [step.skipped for step in self._steps]
         self._reads_late = context.device.type != "cpu"  # each reading is waited for
-        self._first_unread = 0
+        self._read_at = 0, 0  # iterations and updates
         check_optimizers(self._named_steps)
         self._paces = Paces(self._loss, self._steps)
         if takes_turns(self._loss) and not self._paces.in_turn:
@@ -185,12 +185,13 @@ class GradientLearner(Updating):
 
     def late(self) -> dict[Any, Tensor]:
         """Return how many steps were not finite since that was read; nothing on the CPU."""
-        return {"skipped": self._skipped()} if self._reads_late else {}
+        unread = self._reads_late and self.progress.updates != self._read_at[1]
+        return {"skipped": self._skipped()} if unread else {}
 
     def take_late(self, values: Mapping[Any, Tensor]) -> None:
         """Judge the steps since the last reading; see `check_finite`."""
-        skipped, first, last = int(values["skipped"]), self._first_unread, self.progress.iterations
-        self._first_unread = last
+        skipped, first, last = int(values["skipped"]), self._read_at[0], self.progress.iterations
+        self._read_at = last, self.progress.updates
         if skipped:
             for flag in self._flags:
                 flag.zero_()
@@ -264,7 +265,7 @@ class GradientLearner(Updating):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Set counts and noise, and follow the progress and the optimizers, which were restored before."""
         self.skipped_updates = state["skipped_updates"]
-        self._first_unread = self.progress.iterations
+        self._read_at = self.progress.iterations, self.progress.updates
         if self._targets is not None:
             self._targets.load_state_dict(state["targets"])
         if self._noise is not None and "noise" in state:  # the loss may have had none before
