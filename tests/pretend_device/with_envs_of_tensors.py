@@ -17,6 +17,11 @@ ON_POLICY = {
         "loss": {"use": "ppo"},
         "estimator": {"use": "ppo:gae", "standardise": True, "every": "epoch"},
     },
+    "ppo-normalised": {
+        "model": {"use": "mlp", "hidden": [8]},
+        "loss": {"use": "ppo"},
+        "transform": [{"use": f"transforms:{name}"} for name in ("running-observation-norm", "reward-norm")],
+    },
     "ppo-lstm": {
         "model": {"use": "recurrent:lstm", "size": 8},
         "loss": {"use": "ppo"},

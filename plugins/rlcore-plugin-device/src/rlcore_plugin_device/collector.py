@@ -18,6 +18,7 @@ from rlcore_plugin_device.episodes import Ended, EpisodeCounter, Unread
 from rlcore_plugin_device.memory import Memory
 from rlcore_plugin_device.storage import Storage
 from rlcore_plugin_device.tensor_env import TensorEnv, TensorStep, torch_dtype
+from rlcore_plugin_device.transforms import Transforms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -54,12 +55,12 @@ class DeviceCollector(EnvCollector):
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config.frames_per_batch, context, context)
         self._env = _tensor_env(context)
-        _check_transforms(context)
+        self._transforms = Transforms(context.transforms, context.device)
         space = self._spec.observation_space
         assert space.shape is not None
         dtype = torch_dtype(observation_dtype(space))
         self._storage = Storage(self._steps, self._spec.num_envs, space.shape, dtype, context.device)
-        self._compiled = compiled_step(self._env, context) if config.compile else None
+        self._compiled = compiled_step(self._env, self._transforms.action, context) if config.compile else None
         self._check_actions = ActionCheck(self._spec)
         self._checks_actions = True
         has_state = has_memory(context.model)
@@ -117,7 +118,7 @@ class DeviceCollector(EnvCollector):
             recalled = () if self._memory is None else self._memory.recalled()
             inputs = storage.observation[time], noise[time], *recalled
             (action, parameter, *remembered), step = self._acted(inputs, frame)
-            storage.write(time, action, step)
+            storage.write(time, action, self._transforms.stepped(step))
             parameters.append(parameter)
             if self._memory is not None:
                 self._memory.keep(remembered[0], step.terminated | step.truncated)
@@ -131,7 +132,8 @@ class DeviceCollector(EnvCollector):
         """Begin an episode in every env."""
         seed = self._reset_seed(frame) + self._context.first_env
         with self._blaming_the_env(frame):
-            self._storage.observation[0] = self._env.reset_tensors(seed)
+            observation = self._env.reset_tensors(seed)
+        self._storage.observation[0] = self._transforms.begun(observation)
         self._episodes.reset()
         if self._memory is not None:
             self._memory.begin()
@@ -143,7 +145,7 @@ class DeviceCollector(EnvCollector):
             return self._compiled(self._policy.act, *inputs)
         acted = self._policy.act(*inputs)
         with self._blaming_the_env(frame):
-            return acted, self._env.step_tensors(acted[0])
+            return acted, self._env.step_tensors(self._transforms.action(acted[0]))
 
     @contextmanager
     def _blaming_the_env(self, frame: int) -> Iterator[None]:
@@ -159,7 +161,7 @@ class DeviceCollector(EnvCollector):
 
     def _check(self, actions: torch.Tensor, frame: int) -> None:
         """Refuse numbers that are not finite, and actions outside of their space."""
-        self._unread.finite[frame] = self._storage.finite()
+        self._unread.finite[frame] = self._storage.finite(self._transforms.take_sum())
         if not self._reads_late():
             self._refuse_what_is_not_finite()
         if self._checks_actions:
@@ -238,12 +240,3 @@ def _tensor_env(context: Context) -> TensorEnv:
             "it with context.device"
         )
     return env
-
-
-def _check_transforms(context: Context) -> None:
-    if context.transforms:
-        names = ", ".join(type(transform).__name__ for transform in context.transforms)
-        raise ConfigError(
-            f"[[transform]]: {names} work on arrays, and [collector] use = 'device' has tensors; leave them out, or "
-            "take [collector] use = 'local'"
-        )

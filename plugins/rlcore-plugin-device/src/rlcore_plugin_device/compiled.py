@@ -20,8 +20,13 @@ Act: TypeAlias = Callable[..., tuple[Tensor, ...]]
 Step: TypeAlias = "Callable[..., tuple[tuple[Tensor, ...], TensorStep]]"
 
 
-def compiled_step(env: TensorEnv, context: Context) -> Step:
+def compiled_step(env: TensorEnv, change: Callable[[Tensor], Tensor], context: Context) -> Step:
     """Return what acts and steps the env: called with `act` of the policy and what that takes.
+
+    Args:
+        env: to step.
+        change: from the actions of the policy to those of the env.
+        context: of the run.
 
     Raises:
         ConfigError: the env steps by itself, or there is no compiler.
@@ -37,7 +42,7 @@ def compiled_step(env: TensorEnv, context: Context) -> Step:
 
     def both(act: Act, moment: Moment, *inputs: Tensor) -> tuple[tuple[Tensor, ...], Moment, TensorStep]:
         acted = act(*inputs)
-        return acted, *stepped(moment, acted[0])
+        return acted, *stepped(moment, change(acted[0]))
 
     graph = torch.compile(both, dynamic=False, fullgraph=True)
 

@@ -70,9 +70,9 @@ class Storage:
                 self._described[key] = _empty_like(value[0], len(value))
             self._described[key].copy_(value)
 
-    def finite(self) -> Tensor:
-        """Return whether all rewards and observations are, 0-d, bool."""
-        floats = [self.reward]
+    def finite(self, beside: Tensor) -> Tensor:
+        """Return whether all rewards and observations are, and a number beside them, 0-d, bool."""
+        floats = [self.reward, beside]
         if self.observation.is_floating_point():
             floats += [self.observation, self._final]
         # one sum each: a number that is not finite stays so, and `isfinite` would write as many truth values
