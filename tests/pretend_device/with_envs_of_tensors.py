@@ -94,7 +94,8 @@ def test_a_hook_that_is_told_of_episodes_hears_of_each_in_its_iteration():
     class Listens:
         @hookimpl
         def episode_end(self, episode, trainer):
-            heard.setdefault(next(iter(trainer.model.parameters())).device.type, []).append((trainer.progress.frames, episode))
+            device = next(iter(trainer.model.parameters())).device.type
+            heard.setdefault(device, []).append((trainer.progress.frames, episode))
 
     for device in (NAME, "cpu"):
         with_envs_of_tensors(device=device, hooks=[Listens()]).train()

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from rlcore_plugin_testing.small_run import make_run
 
 from rlcore.errors import ConfigError, EnvError
+
+from .runs import run_of
 
 RUNNING, FIXED, REWARD = (
     {"use": f"transforms:{name}"} for name in ("running-observation-norm", "observation-norm", "reward-norm")
@@ -16,21 +17,6 @@ CHAINS = {
     "rewards": [{**REWARD, "clip": 0.5}, {"use": "transforms:reward-scale", "scale": 3.0}],
     "all": [{"use": "transforms:flatten"}, RUNNING, REWARD, {"use": "transforms:action-scale"}],
 }
-
-
-def run_of(collector, chain, env="Pendulum-v1", folder=None, resume=False, frames=512, **keys):
-    sections = {
-        "run": {"total_frames": frames},
-        "env": {"use": "torch-envs", "id": env, "num_envs": 4, "max_episode_steps": 11},
-        "model": {"use": "mlp", "hidden": [8]},
-        "loss": {"use": "ppo"},
-        "estimator": {"use": "gae"},
-        "optimizer": [{"use": "adam"}],
-        "buffer": {"use": "rollout", "minibatch_size": 16},
-        "collector": {"use": collector, "name": "either", "frames_per_batch": 64, **keys},
-        "transform": chain,
-    }
-    return make_run(sections=sections, folder=folder, resume=resume).trainer
 
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)

@@ -55,6 +55,7 @@ class DeviceCollector(EnvCollector):
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config.frames_per_batch, context, context)
         self._env = _tensor_env(context)
+        self.most_truncations = self._env.most_truncations(self._steps)
         self._transforms = Transforms(context.transforms, context.device)
         space = self._spec.observation_space
         assert space.shape is not None

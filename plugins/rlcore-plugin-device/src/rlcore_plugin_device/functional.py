@@ -153,6 +153,10 @@ class FunctionalEnv(TensorEnv):
         after = Moment(state, moment.keys, step, length.masked_fill(ended, 0))
         return after, TensorStep(observation, reward, terminated, truncated, final)
 
+    def most_truncations(self, steps: int) -> int:
+        """Return how often an env comes to its limit within so many steps."""
+        return 0 if self.max_episode_steps is None else -(-steps // self.max_episode_steps)
+
     def state_dict(self) -> dict[str, Any]:
         """Return the state of every env, and where its random numbers stand."""
         return {} if self.moment is None else self.moment._asdict()

@@ -13,8 +13,6 @@ from rlcore.types import FIRST, POLICY_STATE, Collector, Context, has_memory
 from rlcore.types.part import with_defaults
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tensordict import TensorDict
 
 
@@ -32,8 +30,8 @@ class StateValues:
         self._built = context.built  # the collector comes later
 
     @cached_property
-    def _asks_host(self) -> bool:
-        return not with_defaults(self._built.get("collector"), Collector).stays_on_device
+    def _collector(self) -> Any:
+        return with_defaults(self._built.get("collector"), Collector)
 
     def before(self, batch: TensorDict) -> Tensor:
         """Return the values of the observations `[env, time, 1]`.
@@ -50,7 +48,7 @@ class StateValues:
         """Return the value after each step `[env, time, 1]`; zero after a terminated step.
 
         Inside an episode it is the value before the next step, so the critic runs for last observations alone. Where
-        batches stay on the device it runs for all, as the host would have to be told which are last.
+        batches stay on the device it runs for as many as there may be, since the host does not know how many there are.
 
         Args:
             value: the values before the steps.
@@ -61,18 +59,32 @@ class StateValues:
         terminated: Tensor = following.get("terminated")
         last = following.get("done").clone()
         last[:, -1] = True
-        if not self._asks_host:
-            following_value = self._of_last(rows, following).unflatten(0, value.shape[1::-1]).transpose(0, 1)
-            return torch.where(last, following_value, next_value) * ~terminated
+        if self._collector.stays_on_device:
+            return self._without_host(next_value, last, following) * ~terminated
         places = (last & ~terminated).squeeze(-1)
         if places.any():  # some networks refuse a batch without rows
-            next_value[places] = self._of_last(lambda entry: entry[places], following)
+            next_value[places] = self._of_last(following, places)
         return next_value * ~terminated
 
-    def _of_last(self, select: Callable[[Tensor], Tensor], following: TensorDict) -> Tensor:
-        """Return the values `[row, 1]` of observations that end an episode."""
-        inputs = [select(following.get("observation"))]
+    def _without_host(self, next_value: Tensor, last: Tensor, following: TensorDict) -> Tensor:
+        """Return the values after the steps, those of last observations too; what is terminated has any."""
+        steps, most = last.shape[1], self._collector.most_truncations
+        inner = following.get("truncated")[:, :-1, 0].int()
+        if most is None or most >= steps - 1:
+            within = torch.arange(steps - 1, device=last.device).expand(len(last), -1)
+        else:  # among equal ones any, as those that are not last keep their values
+            within = inner.topk(most, dim=1).indices
+        times = torch.nn.functional.pad(within, (0, 1), value=steps - 1)
+        envs = torch.arange(len(last), device=last.device).unsqueeze(-1)
+        found = self._of_last(following, (envs.expand_as(times).t().reshape(-1), times.t().reshape(-1)))
+        places = times.unsqueeze(-1)
+        found = found.unflatten(0, times.shape[::-1]).transpose(0, 1)
+        return next_value.scatter(1, places, torch.where(last.gather(1, places), found, next_value.gather(1, places)))
+
+    def _of_last(self, following: TensorDict, places: Any) -> Tensor:
+        """Return the values `[place, 1]` of observations that end an episode."""
+        inputs = [following.get("observation")[places]]
         if self._has_memory:  # such an observation has the state after its step, and does not begin an episode
-            state = select(following.get("policy_state"))
+            state = following.get("policy_state")[places]
             inputs += [state, torch.zeros(len(state), 1, dtype=torch.bool, device=state.device)]
         return self._critic(*inputs)  # type: ignore[no-any-return]
