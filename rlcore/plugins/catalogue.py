@@ -278,6 +278,7 @@ PUBLISHED: Final = {
             }
         },
     ),
+    "vmas": Published({"env": ("vmas",)}),
     "vtrace": Published({"estimator": ("vtrace",), "loss": ("appo", "impala")}),
     "wandb": Published({"logger": ("wandb",)}, {"rlcore.loggers": {"WandbLogger": "logger"}}),
 }
