@@ -62,6 +62,7 @@ LIBRARIES = {
     "PointMaze": "gymnasium_robotics",
     "dm_control/": "shimmy dm_control",
     "mpe2.": "pettingzoo mpe2",
+    "vmas": "vmas",
 }
 
 

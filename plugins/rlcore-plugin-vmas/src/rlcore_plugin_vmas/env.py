@@ -39,7 +39,8 @@ def make(config: Config, context: Context) -> VmasEnv:
     device = context.device
     with Generators(device).running():
         one = made_worlds(config, 1, device)
-    agents = len(one.agents)
+    specs = _agents(config, one)
+    agents = len(specs)
     hidden = -config.num_envs % agents
     if hidden and "env" not in context.built:  # the envs that are trained on; others come later
         least = max(config.num_envs // agents, 1) * agents
@@ -54,7 +55,7 @@ def make(config: Config, context: Context) -> VmasEnv:
             "as episodes: let [evaluator] episodes be a multiple of %d",
             *(config.scenario, config.num_envs, hidden, agents),
         )
-    return VmasEnv(config, _agents(config, one), device)
+    return VmasEnv(config, specs, device)
 
 
 def _agents(config: Config, simulator: Any) -> tuple[AgentSpec, ...]:
