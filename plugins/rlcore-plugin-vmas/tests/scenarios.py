@@ -16,13 +16,15 @@ class Line(BaseScenario):
             world.add_agent(Agent(f"agent_{number}", shape=Sphere(0.05), collide=False))
         world.add_landmark(Landmark("goal", collide=False))
         self.masses = torch.rand(batch_dim, device=device)  # drawn before the first reset
+        self.age = torch.zeros(batch_dim, dtype=torch.int64, device=device)
         return world
 
     def reset_world_at(self, env_index=None):
         assert env_index is None
         worlds = self.world.batch_dim
         self.left = torch.randint(2, 9, (worlds,), device=self.world.device)
-        self.age = self.left * 0
+        self.age.zero_()
+        self.wind = float(torch.rand(()))  # blows in all worlds
         self.memory = {"seen": [self.age, torch.zeros(worlds, device=self.world.device)], 3: (self.left, "name")}
         self.target = self.world.landmarks[0]
         for agent in self.world.agents:
@@ -35,6 +37,7 @@ class Line(BaseScenario):
     def observation(self, agent):
         kept = [self.age, self.memory["seen"][0], self.memory["seen"][1], self.left, self.memory[3][0], self.masses]
         width = 1 if self.uneven and agent.name == "agent_1" else 2
+        kept += [torch.full_like(self.masses, self.wind)]
         observation = torch.cat([torch.stack(kept, -1).float(), agent.state.pos[:, :width]], -1)
         self.memory["seen"][1] += 0.5
         return observation

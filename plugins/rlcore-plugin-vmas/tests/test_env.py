@@ -68,11 +68,13 @@ def test_a_world_that_ends_begins_as_new_and_the_others_go_on():
     row = env.reset_tensors(0)[::2]  # of the first agent of each world
     ends, lengths = torch.zeros(8), []
     for action in actions_for(env, 60):
-        age, left = row[:, 0], row[:, 3]
+        age, seen, left, wind = row[:, 0], row[:, 2], row[:, 3], row[:, 6]
         step = env.step_tensors(action)
         final, ended = step.final_observation[::2], step.terminated[::2]
         assert torch.equal(final[:, 0], age + 1)
+        assert torch.equal(final[:, 2], seen + 1), "agents of worlds that go on were observed more than once"
         assert torch.equal(final[:, 3], left)
+        assert torch.equal(final[:, 6], wind), "the wind of all worlds changed in the middle of an episode"
         assert torch.equal(ended, final[:, 0] >= left)
         row = step.observation[::2]
         assert torch.equal(row[~ended], final[~ended])
@@ -116,8 +118,8 @@ def test_a_resume_in_the_middle_of_episodes_is_exact(scenario):
     expected = [saved.step_tensors(action) for action in plan[10:]]
     for action in plan[:4]:
         other.step_tensors(action)
-    for _ in range(2):  # what is loaded stays as it was
-        other.load_state_dict(through_checkpoint(state))
+    for loaded in (through_checkpoint(state), state, state):  # what is loaded stays as it was
+        other.load_state_dict(loaded)
         for step, action in zip(expected, plan[10:], strict=True):
             assert all(torch.equal(*pair) for pair in zip(other.step_tensors(action), step, strict=True))
 
@@ -168,8 +170,20 @@ def test_nobody_elses_random_numbers_are_disturbed():
     torch.manual_seed(3)
     np.random.seed(3)
     random.seed(3)
+    with pytest.raises(RlcoreError):
+        env_of("balance", 1, kwargs={"n_agents": 1})
     assert numbers == global_numbers()
     assert all(torch.equal(*pair) for pair in zip(steps, beside, strict=True))
+
+
+def test_steps_with_and_without_gradients_may_follow_each_other():
+    """An evaluation resets outside of the mode without gradients in which it steps."""
+    env = env_of("scenarios:Line", 4)
+    for _ in range(2):
+        env.reset_tensors(0)
+        with torch.inference_mode():
+            for action in actions_for(env, 9):
+                env.step_tensors(action)
 
 
 @pytest.mark.parametrize("collector", ["device", "local"])

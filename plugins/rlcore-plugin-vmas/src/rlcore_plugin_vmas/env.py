@@ -187,12 +187,16 @@ class VmasEnv(TensorEnv):
         count = int(ended.sum())  # waits for the device, as VMAS does in each step
         if not count:
             return final
-        before = None if count == self._worlds else Variables.of(self._simulator).copied()
-        begun = self._rows(self._simulator.reset())
-        if before is None:
-            return begun
+        if count == self._worlds:
+            return self._rows(self._simulator.reset())
+        before = Variables.of(self._simulator).copied()
+        self._simulator.reset(return_observations=False)
         Variables.of(self._simulator).put_back(before, ended)
-        return torch.where(self._of_worlds(ended)[:, None], begun, final)
+        (observed,) = self._simulator.get_from_scenario(
+            get_observations=True, get_rewards=False, get_infos=False, get_dones=False
+        )
+        Variables.of(self._simulator).put_back(before, ended)  # worlds that go on have been observed twice
+        return torch.where(self._of_worlds(ended)[:, None], self._rows(observed), final)
 
     def _actions(self, action: Tensor) -> list[Tensor]:
         """Return the actions of each agent, `[world, *]`; agents that are not shown act at random."""

@@ -28,7 +28,7 @@ class Generators:
     def seed(self, seed: int) -> None:
         """Begin where VMAS begins with a seed."""
         # as `Environment.vmas_random_state`
-        self._states = [
+        self._states: list[Any] = [
             torch.Generator().manual_seed(seed).get_state(),
             np.random.RandomState(seed % 2**32).get_state(),
             random.Random(seed).getstate(),

@@ -75,7 +75,7 @@ class Variables(NamedTuple):
         return {place: _mapped(copy, value) for place, value in self.values.items()}
 
     def put_back(self, values: Mapping[Place, Any], ended: Tensor) -> None:
-        """Put back the values from before a reset of all worlds, where no episode ended, `[world]`.
+        """Put back the values from before a reset of all worlds, but in those where an episode ended, `[world]`.
 
         What a scenario keeps once for all worlds is put back as well.
         """
@@ -83,11 +83,11 @@ class Variables(NamedTuple):
 
         def merge(new: Any, old: Any) -> Any:
             if isinstance(new, Tensor) and isinstance(old, Tensor):
-                if new.shape != old.shape or not new.dim() or len(new) != len(ended):
-                    return old
                 pair = id(new), id(old)
                 if pair not in merged:
-                    merged[pair] = torch.where(ended.reshape(-1, *[1] * (new.dim() - 1)), new, old)
+                    of_worlds = new.shape == old.shape and new.shape[:1] == ended.shape
+                    mask = ended.reshape(-1, *[1] * (new.dim() - 1)) if of_worlds else None
+                    merged[pair] = old.clone() if mask is None else torch.where(mask, new, old)
                 return merged[pair]
             if isinstance(new, list | tuple) and type(new) is type(old) and len(new) == len(old):
                 return type(new)(merge(*pair) for pair in zip(new, old, strict=True))
