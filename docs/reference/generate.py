@@ -27,7 +27,7 @@ import preset_tables
 import rooms
 from keys import key_table
 from made_pages import PLUGIN_PAGES, distributions, is_made, made_pages
-from rlcore_plugin_testing.new_plugin import SUMMARIES, package
+from rlcore_plugin_testing.new_plugin import SUMMARIES, kind_of, package
 from tables import table
 
 from rlcore import types
@@ -131,16 +131,17 @@ def exit_codes() -> str:
 
 
 def kinds() -> str:
-    """Return the component that `rlcore plugins new` writes for each kind, and the name of its interface."""
+    """Return the component that `rlcore plugins new` writes by each template, and the name of its interface."""
     parts = []
-    for kind, summary in SUMMARIES.items():
-        files = package(f"my-{kind}", kind)
+    for template, summary in SUMMARIES.items():
+        kind = kind_of(template)
+        files = package(f"my-{template}", template)
         code = next(text for path, text in files.items() if path.endswith(f"/{kind}.py"))
         protocol = getattr(types, kind.capitalize(), None)
         needed = f"Its interface is `rlcore.types.{protocol.__name__}`. " if protocol is not None else ""
         parts.append(
-            f"## {kind.capitalize()}\n\n{needed}The template: {summary}.\n\n"
-            f"```python file=my_{kind}.py\n{code.strip()}\n```"
+            f"## {template.replace('-', ' ').capitalize()}\n\n{needed}The template: {summary}.\n\n"
+            f"```python file=my_{template.replace('-', '_')}.py\n{code.strip()}\n```"
         )
     return "\n\n".join(parts)
 
