@@ -42,8 +42,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 COMMAND: Final = "python docs/reference/generate.py"
 
 _ALGORITHMS: Final = (
-    *("ppo", "a2c", "impala", "appo", "dqn", "c51", "qr-dqn", "r2d2", "sac", "td3", "ddpg", "crossq", "discrete-sac"),
-    *("bc", "td3-bc", "iql", "cql", "discrete-cql"),
+    *("ppo", "a2c", "impala", "appo", "dqn", "c51", "qr-dqn", "r2d2", "pqn", "sac", "td3", "ddpg", "crossq"),
+    *("discrete-sac", "bc", "td3-bc", "iql", "cql", "discrete-cql"),
 )
 _BLOCK: Final = re.compile(r"(<!-- generated: ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _FAULT_TEST: Final = re.compile(r"test_((?:[a-j]\d+_)+)(.*)")
