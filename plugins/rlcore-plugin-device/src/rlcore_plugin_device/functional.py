@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import torch
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import gymnasium
 
     from rlcore import Context
+    from rlcore.types import Array
 
 # what an env is in one moment, `[env, ...]` by name
 State: TypeAlias = Mapping[str, Tensor]
@@ -80,6 +81,8 @@ class FunctionalEnv(TensorEnv):
             max_episode_steps=self.max_episode_steps,
         )
         self.moment: Moment | None = None
+        self._is_rendered = getattr(config, "render_mode", None) is not None
+        self._reached: State | None = None
 
     @abstractmethod
     def initial(self, random: Random) -> State:
@@ -111,6 +114,14 @@ class FunctionalEnv(TensorEnv):
     def terminal(self, state: State) -> Tensor:
         """Return whether an episode that is in this state after a step is at an end of its own, `[env]`, bool."""
 
+    def pictures(self, state: State) -> Array:
+        """Return what states look like, uint8 `[env, height, width, 3]`; for envs with the key `render_mode`.
+
+        Raises:
+            EnvError: there are no pictures of these envs.
+        """
+        raise EnvError(f"env {self.spec.id!r} cannot be rendered: {type(self).__name__} has no method pictures")
+
     def reset_tensors(self, seed: int | None = None) -> Tensor:
         """Begin an episode in every env.
 
@@ -125,7 +136,7 @@ class FunctionalEnv(TensorEnv):
         state = {**self.initial(Random(keys, step))}
         if last is None:
             self._check(state)
-        self.moment = Moment(state, keys, step, zeros)
+        self.moment, self._reached = Moment(state, keys, step, zeros), None
         return self.observation(state)
 
     def step_tensors(self, action: Tensor) -> TensorStep:
@@ -139,6 +150,8 @@ class FunctionalEnv(TensorEnv):
         step, length = moment.step + 1, moment.length + 1
         random = Random(moment.keys, step)
         following = self.transition(moment.state, action, random)
+        if self._is_rendered:
+            self._reached = following  # the picture after a step is that of an end, though the next episode began
         reward = self.reward(moment.state, action, following)
         terminated = self.terminal(following)
         if self.max_episode_steps is None:
@@ -153,6 +166,20 @@ class FunctionalEnv(TensorEnv):
         after = Moment(state, moment.keys, step, length.masked_fill(ended, 0))
         return after, TensorStep(observation, reward, terminated, truncated, final)
 
+    def render(self, indices: Sequence[int] | None = None) -> Array:
+        """Return pictures of envs as they stand, those of the last step's ends among them; see `Env` and `pictures`.
+
+        Raises:
+            EnvError: the env was made without `render_mode`, or has no pictures.
+        """
+        if not self._is_rendered:
+            raise EnvError(f"env {self.spec.id!r} was made without render_mode = 'rgb_array'; it cannot be rendered")
+        assert self.moment is not None, "reset comes first"
+        state = self.moment.state if self._reached is None else self._reached
+        if indices is not None:
+            state = {name: value[list(indices)] for name, value in state.items()}
+        return self.pictures(state)
+
     def state_dict(self) -> dict[str, Any]:
         """Return the state of every env, and where its random numbers stand."""
         return {} if self.moment is None else self.moment._asdict()
@@ -161,6 +188,7 @@ class FunctionalEnv(TensorEnv):
         """Go on from what `state_dict` returned."""
         variables = {name: value.to(self.device) for name, value in state["state"].items()}
         self.moment = Moment(variables, *(state[name].to(self.device) for name in ("keys", "step", "length")))
+        self._reached = None
 
     def _check(self, state: State) -> None:
         """Take a step on the side, and hold the form of everything against the spaces.
