@@ -12,8 +12,9 @@ from torch import Tensor
 
 from rlcore.errors import ConfigError, EnvError
 from rlcore.types import EnvSpec
+from rlcore_plugin_device.function_checks import check_functions
 from rlcore_plugin_device.random import Random, keys_of
-from rlcore_plugin_device.tensor_env import TensorEnv, TensorStep, torch_dtype
+from rlcore_plugin_device.tensor_env import TensorEnv, TensorStep
 
 if TYPE_CHECKING:
     import gymnasium
@@ -126,7 +127,8 @@ class FunctionalEnv(TensorEnv):
         """Begin an episode in every env.
 
         Raises:
-            EnvError: states, observations, rewards or ends have another form than they should.
+            EnvError: states, observations, rewards or ends have another form than they should, or a method changes
+                what it was given, or depends on more than that.
         """
         last, zeros = self.moment, torch.zeros(self.num_envs, dtype=torch.int64, device=self.device)
         if last is None or seed is not None:
@@ -135,7 +137,7 @@ class FunctionalEnv(TensorEnv):
             keys, step = last.keys, last.step + 1
         state = {**self.initial(Random(keys, step))}
         if last is None:
-            self._check(state)
+            check_functions(self)
         self.moment, self._reached = Moment(state, keys, step, zeros), None
         return self.observation(state)
 
@@ -189,47 +191,6 @@ class FunctionalEnv(TensorEnv):
         variables = {name: value.to(self.device) for name, value in state["state"].items()}
         self.moment = Moment(variables, *(state[name].to(self.device) for name in ("keys", "step", "length")))
         self._reached = None
-
-    def _check(self, state: State) -> None:
-        """Take a step on the side, and hold the form of everything against the spaces.
-
-        Raises:
-            EnvError: says what has another form, and which.
-        """
-        for name, value in state.items():
-            self._check_tensor("initial", value, (self.num_envs, *getattr(value, "shape", ())[1:]), None, f"[{name!r}]")
-        random = Random(keys_of(0, self.num_envs, self.device), torch.zeros((), device=self.device).long())
-        space = self.action_space
-        shape, dtype = space.shape or (), torch_dtype(space.dtype)
-        action = torch.zeros((self.num_envs, *shape), dtype=dtype, device=self.device)
-        following = self.transition(state, action, random)
-        if set(following) != set(state):
-            raise self._error("transition", f"the names {sorted(following)}", f"those of initial: {sorted(state)}")
-        for name, value in state.items():
-            self._check_tensor("transition", following[name], tuple(value.shape), value.dtype, f"[{name!r}]")
-        seen = self.observation_space
-        observed = (self.num_envs, *(seen.shape or ()))
-        self._check_tensor("observation", self.observation(state), observed, torch_dtype(seen.dtype))
-        reward = self.reward(state, action, following)
-        self._check_tensor("reward", reward, (self.num_envs,), None)
-        if not reward.dtype.is_floating_point:
-            raise self._error("reward", f"{reward.dtype}", "floats")
-        self._check_tensor("terminal", self.terminal(following), (self.num_envs,), torch.bool)
-
-    def _check_tensor(
-        self, method: str, value: Any, shape: tuple[int, ...], dtype: torch.dtype | None, of: str = ""
-    ) -> None:
-        if not isinstance(value, Tensor):
-            raise self._error(method, f"{type(value).__name__}", "a tensor", of)
-        if value.device.type != self.device.type:
-            raise self._error(method, f"a tensor on {value.device}", f"one on {self.device}, as self.device says", of)
-        if tuple(value.shape) != shape:
-            raise self._error(method, f"the shape {list(value.shape)}", f"{list(shape)}", of)
-        if dtype is not None and value.dtype != dtype:
-            raise self._error(method, f"{value.dtype}", f"{dtype}", of)
-
-    def _error(self, method: str, is_: str, expected: str, of: str = "") -> EnvError:
-        return EnvError(f"env {self.spec.id!r}: {type(self).__name__}.{method}{of} gives {is_}, not {expected}")
 
 
 def _where(ended: Tensor, begun: Tensor, value: Tensor) -> Tensor:
