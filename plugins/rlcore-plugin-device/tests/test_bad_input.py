@@ -1,5 +1,9 @@
 """What cannot be is an error that says what to do, before the first frame where it can be known by then."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 from rlcore_plugin_device import FunctionalEnv
@@ -11,6 +15,7 @@ from rlcore.errors import EnvError, PluginError, RlcoreError, StorageError
 from .reach import Reach
 from .tensor_envs import Counter, NotFinite, NotFinitelySeen
 
+EXAMPLE = Path(__file__).with_name("example.toml")
 SECTIONS = {
     "env": {"use": "torch-envs", "id": "CartPole-v1", "num_envs": 4},
     "model": {"use": "mlp", "hidden": [8]},
@@ -253,6 +258,22 @@ def test_what_a_simulator_overwrites_stays_in_the_batch(use):
         assert torch.equal(seen[:, 1:, 1], following)
         assert before is None or torch.equal(count[:, 0], before + 1)
         before = count[:, -1].clone()
+
+
+def test_fewer_envs_than_ranks_are_refused(tmp_path):
+    text = EXAMPLE.read_text().replace("num_envs = 256", "num_envs = 1") + "\n[ranks]\ncount = 2\n"
+    (tmp_path / "few.toml").write_text(text)
+    (tmp_path / "reach.py").write_text(EXAMPLE.with_name("reach.py").read_text())
+    command = [sys.executable, "-m", "rlcore", "train", "few.toml"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "num_envs = 1 is that of the whole run, and 2 ranks" in done.stderr
+
+
+def test_workers_step_envs_of_tensors_as_arrays():
+    workers = {"use": "parallel:workers", "num_workers": 2, "frames_per_batch": 16}
+    trainer = make_run(sections={**SECTIONS, "collector": workers, "evaluator": []}).trainer
+    assert trainer.train().frames == 64
 
 
 def looks(self, state, action, random):

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from pydantic import Field
 from rlcore_plugin_device.contracts import TensorEnvContract, WithoutTheHost
 from rlcore_plugin_testing.contracts import PluginContract
 from rlcore_plugin_testing.contracts.base import StateContract
 
 import rlcore
+from rlcore.errors import RlcoreError
 
 from .reach import Reach
 from .tensor_envs import Noisy
@@ -79,6 +81,47 @@ def test_what_waits_for_the_device_is_told(waits):
         waits(tensor)
     with WithoutTheHost():
         torch.where(tensor > 0, tensor, 0)[torch.tensor([0, 1])]
+
+
+def test_the_page_shows_the_env_of_these_tests():
+    page = Path(__file__).parents[3] / "docs" / "howto" / "env-of-tensors.md"
+    source = Path(__file__).with_name("reach.py").read_text()
+    assert f"```python file=reach.py\n{source}```" in page.read_text()
+
+
+class Shown(Reach):
+    """The place of the point as a grey picture."""
+
+    render_fps = 10.0
+
+    class Config(Reach.Config):
+        render_mode: str | None = Field(None, description="rgb_array: can be rendered")
+
+    def pictures(self, state):
+        grey = (state["position"][:, 0] * 63 + 127).byte()
+        return grey[:, None, None, None].expand(-1, 4, 6, 3).numpy()
+
+
+class TestShown(TensorEnvContract):
+    target = Shown
+    around = {"model": {"use": "mlp"}}
+    terminates = None
+    truncates = {}
+
+
+class Blank(Shown):
+    pictures = Reach.pictures
+
+
+@pytest.mark.parametrize(("kind", "expected"), [(Reach, "render_mode"), (Blank, "Blank has no method pictures")])
+def test_videos_of_an_env_without_pictures_are_refused_before_the_first_frame(kind, expected, tmp_path):
+    hook = {"use": "video:video", "required": True}
+    bench = TensorEnvContract.of("testing:toy", around={**TestDeviceCollector.around, "hook": [hook]})
+    bench.target = kind
+    trainer = bench.run(tmp_path, changes={"num_envs": 4}).trainer
+    with pytest.raises(RlcoreError, match=expected):
+        trainer.train()
+    assert trainer.progress.frames == 0
 
 
 def test_the_example_learns(tmp_path):
