@@ -2,6 +2,7 @@
 
 import gymnasium
 import torch
+from pydantic import Field
 from rlcore_plugin_device import FunctionalEnv, TensorEnv, TensorStep
 
 from rlcore import EnvSpec
@@ -72,3 +73,20 @@ class Counter(TensorEnv):
 
     def load_state_dict(self, state):
         self.state.copy_(state["state"])
+
+
+class Shown(Reach):
+    """The place of the point as a grey picture."""
+
+    render_fps = 10.0
+
+    class Config(Reach.Config):
+        render_mode: str | None = Field(None, description="rgb_array: can be rendered")
+
+    def pictures(self, state):
+        grey = (state["position"][:, 0] * 63 + 127).byte()
+        return grey[:, None, None, None].expand(-1, 4, 6, 3).numpy()
+
+
+class Blank(Shown):
+    pictures = Reach.pictures

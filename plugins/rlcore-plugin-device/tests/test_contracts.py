@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from pydantic import Field
 from rlcore_plugin_device.contracts import TensorEnvContract, WithoutTheHost
 from rlcore_plugin_testing.contracts import PluginContract
 from rlcore_plugin_testing.contracts.base import StateContract
@@ -13,7 +12,7 @@ import rlcore
 from rlcore.errors import RlcoreError
 
 from .reach import Reach
-from .tensor_envs import Noisy
+from .tensor_envs import Blank, Noisy, Shown
 
 EXAMPLE = Path(__file__).with_name("example.toml")
 
@@ -31,6 +30,13 @@ class TestReach(TensorEnvContract):
 
 class TestNoisy(TensorEnvContract):
     target = Noisy
+    around = {"model": {"use": "mlp"}}
+    terminates = None
+    truncates = {}
+
+
+class TestShown(TensorEnvContract):
+    target = Shown
     around = {"model": {"use": "mlp"}}
     terminates = None
     truncates = {}
@@ -87,30 +93,6 @@ def test_the_page_shows_the_env_of_these_tests():
     page = Path(__file__).parents[3] / "docs" / "howto" / "env-of-tensors.md"
     source = Path(__file__).with_name("reach.py").read_text()
     assert f"```python file=reach.py\n{source}```" in page.read_text()
-
-
-class Shown(Reach):
-    """The place of the point as a grey picture."""
-
-    render_fps = 10.0
-
-    class Config(Reach.Config):
-        render_mode: str | None = Field(None, description="rgb_array: can be rendered")
-
-    def pictures(self, state):
-        grey = (state["position"][:, 0] * 63 + 127).byte()
-        return grey[:, None, None, None].expand(-1, 4, 6, 3).numpy()
-
-
-class TestShown(TensorEnvContract):
-    target = Shown
-    around = {"model": {"use": "mlp"}}
-    terminates = None
-    truncates = {}
-
-
-class Blank(Shown):
-    pictures = Reach.pictures
 
 
 @pytest.mark.parametrize(("kind", "expected"), [(Reach, "render_mode"), (Blank, "Blank has no method pictures")])

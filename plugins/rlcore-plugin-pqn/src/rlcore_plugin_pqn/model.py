@@ -129,7 +129,7 @@ def _network(
         raise ConfigError("[model] normalise_input: is for flat observations; leave it out, or channels")
     convolutions = convolutions_of(space, config.channels, config.layout, generator)
     layers = QNetwork([convolutions.features, *config.hidden], num_actions, False, generator)
-    return EncodedMLP(convolutions, layers, space.shape)
+    return EncodedMLP(convolutions, layers, space.shape or ())
 
 
 def convolutions_of(

@@ -11,9 +11,8 @@ from pydantic import Field, PositiveInt
 from rlcore_plugin_cnn.images import Layout
 from rlcore_plugin_dqn.model import actions_of
 from rlcore_plugin_dqn.policy import EpsilonConfig, EpsilonGreedy
-from rlcore_plugin_dqn.recurrent import RecurrentEpsilonGreedy
+from rlcore_plugin_dqn.recurrent import RecurrentEpsilonGreedy, RecurrentQValues
 from rlcore_plugin_recurrent.body import Body, BodyConfig, Kind
-from rlcore_plugin_recurrent.model import RecurrentPart
 from torch import Tensor, nn
 
 from rlcore.types import Context
@@ -49,6 +48,9 @@ class RecurrentNormedQNetworkModel(nn.Module):
             inputs_of(context.env_spec.observation_space)
         body = BodyConfig(
             size=config.size,
+            layers=1,
+            activation="relu",  # of layers that there are none of: the encoder has its own
+            initialisation="torch",
             encoder_hidden=[],
             encoder=f"{__name__}:NormedEncoder",
             encoder_kwargs={
@@ -59,7 +61,7 @@ class RecurrentNormedQNetworkModel(nn.Module):
         )
         generator = torch.Generator().manual_seed(context.seed("q_values"))
         head = QNetwork([config.size, *config.hidden], num_actions, False, generator)
-        q_values = RecurrentPart(Body(config.cell, body, context), head)
+        q_values = RecurrentQValues(Body(config.cell, body, context), head)
         self.critic = Greatest(q_values)
         explorer = EpsilonGreedy(q_values, num_actions, config, context.progress)
         self.policy = RecurrentEpsilonGreedy(q_values, explorer, self.first_action)

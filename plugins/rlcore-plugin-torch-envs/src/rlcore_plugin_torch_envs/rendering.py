@@ -61,4 +61,5 @@ def coloured(channels: Tensor) -> Array:
     hues = [colorsys.hsv_to_rgb(number / count, 0.65, 1.0) for number in range(count)]
     colours = np.array([_GROUND, *(np.multiply(hue, 255).round() for hue in hues)], np.uint8)
     number = (channels.cpu().long() * torch.arange(1, count + 1)).amax(-1).numpy()
-    return colours[number].repeat(_CELL, 1).repeat(_CELL, 2)
+    pictures: Array = colours[number].repeat(_CELL, 1).repeat(_CELL, 2)
+    return pictures
