@@ -124,11 +124,14 @@ class DeviceCollector(EnvCollector):
         numbers = torch.cat([torch.cat([batch.finite.double()[None], batch.ended.flatten()]) for batch in unread])
         for batch, of_batch in zip(unread, numbers.cpu().numpy().reshape(len(unread), -1), strict=True):
             if not of_batch[0]:
-                raise EnvError(
-                    f"env {self._spec.id!r}: an observation or reward of the batch that began at frame {batch.frame} "
-                    "is not finite; the batch is discarded. Repair the environment"
-                )
+                raise self._not_finite(batch.frame)
             self._finished += self._episodes.told(of_batch[1:].reshape(batch.ended.shape))
+
+    def _not_finite(self, frame: int) -> EnvError:
+        return EnvError(
+            f"env {self._spec.id!r}: an observation or reward of the batch that began at frame {frame} is not finite; "
+            "the batch is discarded. Repair the environment"
+        )
 
     def _step_envs(self, noise: torch.Tensor, frame: int) -> None:
         storage, heart = self._storage, self._context.heart
@@ -148,6 +151,8 @@ class DeviceCollector(EnvCollector):
             heart.beats += 1
         actions = storage.finish()
         if self._checks_actions:
+            if not storage.finite():  # the actions that follow are not finite either, and that is the env's error
+                raise self._not_finite(frame)
             self._check_actions(actions.cpu())
             self._checks_actions = actions.device.type == "cpu"  # elsewhere a copy of each batch would cost too much
         described = self._policy.describe(torch.stack(parameters), actions)
