@@ -280,10 +280,13 @@ def with_transitions(algorithm, **buffer):
 
 
 @pytest.mark.parametrize("n_steps", [1, 3])
-@pytest.mark.parametrize("algorithm", ["sac", "td3", "discrete-sac", "dqn"])
-def test_transitions_stay_on_the_device(algorithm, n_steps):
+@pytest.mark.parametrize(
+    ("algorithm", "buffer"),
+    [*((name, "replay") for name in ("sac", "td3", "discrete-sac", "dqn")), ("dqn", "replay:prioritized")],
+)
+def test_transitions_stay_on_the_device(algorithm, buffer, n_steps):
     """They are written, sampled and trained on there; weights are those of the same run on the CPU."""
-    values = with_transitions(algorithm, n_steps=n_steps)
+    values = with_transitions(algorithm, use=buffer, n_steps=n_steps)
     trainers = [run_of(values, device=device).trainer for device in (NAME, "cpu")]
     parts = trainers[0].parts
     watched = [
