@@ -34,9 +34,9 @@ class Sizes:
 
     envs: int = 256
     hidden: list[int] = field(default_factory=lambda: [64, 64])
-    minibatch: int = 512
-    updates: int = 4
-    capacity: int = 500_000 // 256 * 256
+    minibatch: int = 256
+    updates: int = 16
+    capacity: int = 200_192
     warmup: int = 5_120
     learning_rate: float = 1e-3
     device: str = "cpu"
@@ -93,6 +93,8 @@ def rlcore_side(algorithm: str, sizes: Sizes, compiled: bool) -> Side:
         "hook=[]",
     ]
     file = "sac-pendulum-device.toml" if algorithm == "sac" else "td3-pendulum.toml"
+    optimizers = 1 if algorithm == "sac" else 2
+    changes += [f"optimizer.{number}.lr={sizes.learning_rate}" for number in range(optimizers)]
     trainer: Any = build(load_config(EXAMPLES / file, changes), write=False).trainer
     iterator, returns = iter(trainer), [float("nan")]
 
@@ -152,7 +154,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--algorithms", nargs="+", default=["sac", "td3"], choices=["sac", "td3"])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--iterations", type=int, default=280, help="steps of every env in a round, of each side")
+    parser.add_argument("--iterations", type=int, default=150, help="steps of every env in a round, of each side")
     parser.add_argument("--eager", action="store_true", help="leave out what is compiled")
     parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
