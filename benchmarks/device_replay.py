@@ -10,6 +10,7 @@ checkpoints are left out. The return is the mean of the episodes that ended last
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import sys
 from collections.abc import Callable
@@ -172,7 +173,10 @@ def main() -> None:
     )
     for algorithm in args.algorithms:
         rows += measured(algorithm, sizes, args.rounds, args.iterations, not args.eager)
-        text = "\n".join(["# SAC and TD3 with transitions on the device", "", about, "", heading, *rows, ""])
+        load = f"Load average at the end: {os.getloadavg()[1]:.1f}."  # more than 1 is other work, which makes noise
+        text = "\n".join(
+            ["# SAC and TD3 with transitions on the device", "", f"{about} {load}", "", heading, *rows, ""]
+        )
         (RESULTS / "device-replay.md").write_text(text)
     print(text)
 

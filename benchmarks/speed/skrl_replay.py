@@ -19,7 +19,7 @@ logging.getLogger("skrl").setLevel(logging.ERROR)
 
 
 class Wrapped(Wrapper):  # type: ignore[misc]
-    """An env of tensors as skrl steps it; ended envs begin anew in the same step, as Isaac Lab's do.
+    """An env of tensors as skrl steps it; ended envs begin their next episode in the same step, as Isaac Lab's do.
 
     Attributes:
         returns: mean over the episodes that ended together, oldest first.
