@@ -3,7 +3,8 @@
     .venv-skrl/bin/python benchmarks/device_replay.py --rounds 5
 
 Every side trains in this process, a slice of its run after the other and the sides in turn, so that all see the same
-machine. A figure is the median of the rounds, a ratio that of the ratios of each round. Evaluations, metrics and
+machine. On the CPU seconds are those of the processor, which work of others on the machine moves less than the clock.
+A figure is the median of the rounds, a ratio that of the ratios of each round. Evaluations, metrics and
 checkpoints are left out. The return is the mean of the episodes that ended last in the timed run, with its exploration.
 """
 
@@ -16,7 +17,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import torch
@@ -60,13 +61,14 @@ class Side:
     rates: list[float] = field(default_factory=list)
 
     def seconds(self, iterations: int, device: str) -> float:
-        """Return how long so many steps take."""
-        began = perf_counter()
+        """Return the seconds that so many steps take."""
+        clock = process_time if device == "cpu" else perf_counter
+        began = clock()
         for _ in range(iterations):
             self.step()
         if device != "cpu":
             torch.cuda.synchronize()
-        return perf_counter() - began
+        return clock() - began
 
 
 def rlcore_side(algorithm: str, sizes: Sizes, compiled: bool) -> Side:
@@ -165,8 +167,9 @@ def main() -> None:
         "| algorithm | side | frames/s, median and range | ratio to the last side | return | first updates, s |"
         "\n|---|---|---|---|---|---|"
     )
+    seconds = ", seconds of the processor" if args.device == "cpu" else ""
     about = (
-        f"{machine()}; {args.device}, one thread; {sizes.envs} envs, {sizes.updates} updates of {sizes.minibatch} "
+        f"{machine()}; {args.device}, one thread{seconds}; {sizes.envs} envs, {sizes.updates} updates of {sizes.minibatch} "
         f"after a step of each env, networks of {' x '.join(map(str, sizes.hidden))}; {args.rounds} rounds of "
         f"{args.iterations * sizes.envs:,} frames, the sides in turn. skrl's actor of SAC has one deviation for all "
         "observations, ours one for each."

@@ -175,11 +175,12 @@ class SamplingBuffer(ABC):
             ConfigError: it has not.
         """
         spec = self._context.built.get("env_spec")
-        shape = None if spec is None else spec.observation_space.shape
         stacks = isinstance(self._config, StackConfig) and self._config.stack is not None
-        if shape is not None and not stacks:
-            observation_bytes = math.prod(shape) * observation_dtype(spec.observation_space).itemsize
-            check_room(self._config.capacity, self.observations_per_row * observation_bytes, self._device)
+        if spec is None or stacks or spec.observation_space.shape is None:
+            return
+        space = spec.observation_space
+        observation_bytes = math.prod(space.shape) * observation_dtype(space).itemsize
+        check_room(self._config.capacity, self.observations_per_row * observation_bytes, self._device)
 
     def _updates(self, empty: bool) -> int:
         if self._ratio is not None:
