@@ -4,8 +4,8 @@
 
 Every side trains in this process, a slice of its run after the other and the sides in turn, so that all see the same
 machine. On the CPU seconds are those of the processor, which work of others on the machine moves less than the clock.
-A figure is the median of the rounds, a ratio that of the ratios of each round. Evaluations, metrics and
-checkpoints are left out. The return is the mean of the episodes that ended last in the timed run, with its exploration.
+A figure is the median of the rounds, a ratio that of the ratios of each round. Evaluations and checkpoints
+are left out. The return is the mean of the episodes that ended last in the timed run, with its exploration.
 """
 
 from __future__ import annotations
@@ -51,13 +51,11 @@ class Side:
     Attributes:
         step: steps every env once, and updates.
         latest_return: returns the mean return of the episodes that ended last.
-        began: seconds until the first updates were done.
         rates: frames per second of each round.
     """
 
     step: Callable[[], object]
     latest_return: Callable[[], float]
-    began: float = 0.0
     rates: list[float] = field(default_factory=list)
 
     def seconds(self, iterations: int, device: str) -> float:
@@ -90,7 +88,7 @@ def rlcore_side(algorithm: str, sizes: Sizes, compiled: bool) -> Side:
         f"buffer.minibatch_size={sizes.minibatch}",
         f"buffer.updates_per_batch={sizes.updates}",
         f"buffer.warmup_frames={sizes.warmup}",
-        "metrics.every=1_000_000_000",
+        f"metrics.every={200 * sizes.envs}",  # the episodes are as long
         "evaluator.every=1_000_000_000",
         "evaluator.at_start=false",
         "hook=[]",
@@ -99,14 +97,8 @@ def rlcore_side(algorithm: str, sizes: Sizes, compiled: bool) -> Side:
     optimizers = 1 if algorithm == "sac" else 2
     changes += [f"optimizer.{number}.lr={sizes.learning_rate}" for number in range(optimizers)]
     trainer: Any = build(load_config(EXAMPLES / file, changes), write=False).trainer
-    iterator, returns = iter(trainer), [float("nan")]
-
-    def step() -> None:
-        next(iterator)
-        if episodes := trainer.parts.collector.episodes():
-            returns[0] = statistics.mean(episode.return_ for episode in episodes)
-
-    return Side(step, lambda: returns[0])
+    iterator = iter(trainer)
+    return Side(lambda: next(iterator), lambda: float(trainer.metrics.latest.get("episode/return", "nan")))
 
 
 def skrl_side(algorithm: str, sizes: Sizes) -> Side:
@@ -136,7 +128,7 @@ def measured(algorithm: str, sizes: Sizes, rounds: int, iterations: int, compile
     torch.manual_seed(1)
     sides = sides_of(algorithm, sizes, compiled)
     for side in sides.values():
-        side.began = side.seconds(sizes.warmup // sizes.envs + 10, sizes.device)
+        side.seconds(sizes.warmup // sizes.envs + 10, sizes.device)  # compiles
     for number in range(rounds):
         for name in list(sides) if number % 2 == 0 else list(reversed(sides)):
             seconds = sides[name].seconds(iterations, sizes.device)
@@ -147,7 +139,7 @@ def measured(algorithm: str, sizes: Sizes, rounds: int, iterations: int, compile
         rate, slowest, fastest = statistics.median(side.rates), min(side.rates), max(side.rates)
         rows.append(
             f"| {algorithm.upper()} | {name} | {rate:,.0f} ({slowest:,.0f} to {fastest:,.0f}) | {ratio:.2f} "
-            f"| {side.latest_return():,.0f} | {side.began:.1f} |"
+            f"| {side.latest_return():,.0f} |"
         )
     return rows
 
@@ -164,13 +156,13 @@ def main() -> None:
     torch.set_num_threads(1)
     sizes, rows = Sizes(device=args.device), []
     heading = (
-        "| algorithm | side | frames/s, median and range | ratio to the last side | return | first updates, s |"
-        "\n|---|---|---|---|---|---|"
+        "| algorithm | side | frames/s, median and range | ratio to the last side | return |\n|---|---|---|---|---|"
     )
     seconds = ", seconds of the processor" if args.device == "cpu" else ""
+    hidden = " x ".join(map(str, sizes.hidden))
     about = (
-        f"{machine()}; {args.device}, one thread{seconds}; {sizes.envs} envs, {sizes.updates} updates of {sizes.minibatch} "
-        f"after a step of each env, networks of {' x '.join(map(str, sizes.hidden))}; {args.rounds} rounds of "
+        f"{machine()}; {args.device}, one thread{seconds}; {sizes.envs} envs, {sizes.updates} updates of "
+        f"{sizes.minibatch} after a step of each env, networks of {hidden}; {args.rounds} rounds of "
         f"{args.iterations * sizes.envs:,} frames, the sides in turn. skrl's actor of SAC has one deviation for all "
         "observations, ours one for each."
     )
