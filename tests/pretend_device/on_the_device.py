@@ -62,7 +62,10 @@ def values_of(preset, data=None):
     """
     values = {name: value for name, value in preset.values.items() if name not in ("preset", "logger", "env", "hook")}
     actions = "discrete" if preset.about.actions == "discrete" else "bounded"
-    values["env"] = {"use": "testing:toy", "actions": actions}
+    if values["collector"].get("use") == "device":
+        values["env"] = {**preset.values["env"], "num_envs": 2}  # an env of tensors
+    else:
+        values["env"] = {"use": "testing:toy", "actions": actions}
     if "num_workers" in values.get("collector", ()):
         values["collector"] = {"frames_per_batch": 16}  # processes of workers have no such device
     for section, keys in SMALL.items():
@@ -179,12 +182,20 @@ def test_an_algorithm_learns_and_resumes(preset, tmp_path):
     assert len(kept) > 1
     for name, part in kept.items():
         for tensor in tensors_of(part.state_dict()):
-            assert tensor.device.type == NAME, f"{name} has a tensor on {tensor.device}"
+            counts = name.startswith("optimizer") and tensor.dim() == 0  # torch's RAdam counts its steps on the host
+            assert counts or tensor.device.type == NAME, f"{name} has a tensor on {tensor.device}"
             assert bool(torch.isfinite(tensor).all())
     # what a first step of each optimizer finds out is found out with the first steps
     first = max(every_of(optimizer) for optimizer in trainer.parts.learner.optimizers.values())
     assert len(updates) > first
-    assert set(updates[first:]) == {(0, 0, 0)}, "copies to the host, copies to the device, waits"
+    # torch's other optimizers have no kernel that skips a step that is not finite: the host has to ask
+    asking = sum(
+        type(optimizer) not in (torch.optim.Adam, torch.optim.AdamW)
+        for optimizer in trainer.parts.learner.optimizers.values()
+    )
+    for to_host, to_device, waits in updates[first:]:
+        assert to_host <= asking
+        assert (to_device, waits) == (0, 0)
 
 
 @pytest.mark.parametrize("name", ["ppo-generic", "dqn-generic"])
