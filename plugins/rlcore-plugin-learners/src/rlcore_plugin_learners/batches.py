@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,9 @@ class ModuleBatch(dict[str, Tensor]):
 MultiBatch = dict[str, ModuleBatch]
 
 
-def training_data(batch: Any, batches: Any, episodes: Any, device: torch.device) -> MultiBatch:
+def training_data(
+    batch: Any, batches: Any, episodes: Any, device: torch.device, ids: Collection[str] = ()
+) -> MultiBatch:
     """Return what was handed to an update, by module; a module without rows is left out.
 
     Args:
@@ -46,6 +48,7 @@ def training_data(batch: Any, batches: Any, episodes: Any, device: torch.device)
         batches: several of those, which are joined.
         episodes: a sequence of mappings, each the columns `[step, ...]` of an episode, or such sequences by id.
         device: of the tensors; floats become float32.
+        ids: of the modules that there are; columns that name none are those of the only one, or of `default_policy`.
 
     Raises:
         ConfigError: none or several of them, nothing in it, or columns that do not fit each other; a `ValueError`.
@@ -62,7 +65,8 @@ def training_data(batch: Any, batches: Any, episodes: Any, device: torch.device)
         pieces = list(batches)
     else:
         pieces = _pieces(episodes)
-    joined = _joined([_by_module(piece, forms[0], device) for piece in pieces])
+    home = next(iter(ids)) if len(ids) == 1 else DEFAULT_MODULE_ID
+    joined = _joined([_by_module(piece, forms[0], device, home) for piece in pieces])
     data = {module_id: columns for module_id, columns in joined.items() if columns.rows}
     if not data:
         raise ConfigError(f"the update has no rows: {forms[0]} is empty")
@@ -75,13 +79,13 @@ def _pieces(episodes: Any) -> list[Any]:
     return list(episodes)
 
 
-def _by_module(batch: Any, form: str, device: torch.device) -> MultiBatch:
+def _by_module(batch: Any, form: str, device: torch.device, home: str) -> MultiBatch:
     if not hasattr(batch, "items"):  # a TensorDict is no Mapping
         raise ArgumentTypeError(f"{form}: expected columns by name, not {type(batch).__name__}")
     entries = dict(batch.items())
     nested = [name for name, value in entries.items() if hasattr(value, "items")]
     if not nested:
-        return {DEFAULT_MODULE_ID: _columns(entries, form, device)}
+        return {home: _columns(entries, form, device)}
     if len(nested) != len(entries):
         raise ConfigError(f"{form}: {nested[0]!r} holds columns, and others are columns; give one or the other")
     return {

@@ -209,12 +209,14 @@ class AlgorithmConfig:
         )
 
     def build_learner(self, *, env: Any = None) -> Learner:
-        """Return a learner, on which `build` is to be called.
+        """Return a learner that is built.
 
         Args:
             env: whose spaces count; default: that of `environment`.
         """
-        return self.learner_type()(self.copy(), self.module_spec(env))
+        learner = self.learner_type()(self.copy(), self.module_spec(env))
+        learner.build()
+        return learner
 
     def build_learner_group(self, *, env: Any = None) -> LearnerGroup:
         """Return a group of learners, ready for updates."""

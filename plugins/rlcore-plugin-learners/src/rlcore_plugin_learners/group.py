@@ -13,13 +13,14 @@ import torch
 
 from rlcore.errors import ConfigError, RankLost, did_you_mean
 from rlcore_plugin_learners.batches import training_data
+from rlcore_plugin_learners.checkpointable import Checkpointable
 from rlcore_plugin_learners.columns import COMPONENT_LEARNER, COMPONENT_RL_MODULE
 from rlcore_plugin_learners.config import AlgorithmConfig
 from rlcore_plugin_learners.learner import Learner
 from rlcore_plugin_learners.module import RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
 from rlcore_plugin_learners.shards import shards
-from rlcore_plugin_learners.states import Paths, chosen_of, read_state, write_state
+from rlcore_plugin_learners.states import Paths, chosen_of
 
 if TYPE_CHECKING:
     from rlcore_plugin_learners.processes import LearnerProcesses
@@ -31,7 +32,7 @@ Results = list[dict[str, Any]]
 _WEIGHTS_AFTER = "_rl_module_state_after_update"
 
 
-class LearnerGroup:
+class LearnerGroup(Checkpointable):
     """Learners of the same modules: one in this process, or several in processes of their own.
 
     Several share the rows of a batch, and average their gradients over all of them. Where one is lost, all begin again
@@ -52,9 +53,7 @@ class LearnerGroup:
         deadline: float = 60.0,
         restarts: int = 3,
     ) -> None:
-        if isinstance(module_spec, RLModuleSpec):
-            module_spec = MultiRLModuleSpec(module_spec)
-        spec = module_spec or config.module_spec()
+        spec = (module_spec or config.module_spec()).as_multi_rl_module_spec()
         self.config = config
         self._learner: Learner | None = None
         self._processes: LearnerProcesses | None = None
@@ -112,13 +111,13 @@ class LearnerGroup:
             if async_update:
                 raise ConfigError("async_update=True takes learners in other processes: num_learners of 1 or more")
             learner = self._here()
-            data = training_data(batch, batches, episodes, learner.device)
+            data = training_data(batch, batches, episodes, learner.device, learner.module.keys())
             result = learner.update_on(data, timesteps or {}, *settings)
             if return_state:
                 result[_WEIGHTS_AFTER] = learner.get_state(COMPONENT_RL_MODULE)[COMPONENT_RL_MODULE]
             return [result]
-        self._there()
-        data = training_data(batch, batches, episodes, torch.device("cpu"))
+        ids = self._there().state[COMPONENT_RL_MODULE]
+        data = training_data(batch, batches, episodes, torch.device("cpu"), ids)
         self._check_ids(data)
         orders = shards(data, self.config.num_learners, timesteps or {}, settings)
         if async_update:
@@ -154,22 +153,37 @@ class LearnerGroup:
             )
         )
 
-    def get_state(self, components: Paths = None, *, not_components: Paths = None) -> dict[str, Any]:
+    def get_state(
+        self, components: Paths = None, *, not_components: Paths = None, inference_only: bool = False
+    ) -> dict[str, Any]:
         """Return the state of the learners, which is the same in all of them, under `learner`.
 
         Args:
-            components: paths in it, such as `rl_module/p0`.
+            components: paths in it, such as `rl_module/p0` or `learner/rl_module/p0`.
             not_components: paths of what to leave out.
+            inference_only: whether to leave out the weights that acting does not need.
         """
-        if self._learner is not None:
-            return {COMPONENT_LEARNER: self._learner.get_state(components, not_components=not_components)}
-        return {COMPONENT_LEARNER: chosen_of(self._kept(), components, not_components)}
+        chosen, left_out = _below(components), _below(not_components)
+        ask = methodcaller("get_state", chosen, not_components=left_out, inference_only=inference_only)
+        if self._processes is not None and not inference_only:
+            return {COMPONENT_LEARNER: chosen_of(self._kept(), chosen, left_out)}
+        return {COMPONENT_LEARNER: self._each(ask)[0]}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Set what a state of `get_state` has, in every learner."""
         if set(state) != {COMPONENT_LEARNER}:
             raise ConfigError(f"the state of a group has the one part {COMPONENT_LEARNER!r}, not {', '.join(state)}")
         self._each(methodcaller("set_state", state[COMPONENT_LEARNER]))
+
+    def save_to_path(self, path: str | Path | None = None, *, state: Mapping[str, Any] | None = None) -> str:
+        """Write the state into a folder; see `Learner.save_to_path`, whose folders this one reads and writes too."""
+        state = self.get_state() if state is None else state
+        return super().save_to_path(path, state=state[COMPONENT_LEARNER])
+
+    def restore_from_path(self, path: str | Path, *, component: str | None = None) -> None:
+        """Set the state of every learner from a folder; see `Learner.restore_from_path`."""
+        below = None if component is None else next(iter(_below(component) or []), None)
+        self._each(methodcaller("restore_from_path", Path(path).absolute(), component=below))
 
     def get_weights(self, module_ids: Collection[str] | None = None) -> dict[str, Any]:
         """Return the weights of modules, by id; of all by default."""
@@ -182,18 +196,6 @@ class LearnerGroup:
     def set_weights(self, weights: Mapping[str, Any]) -> None:
         """Set the weights of some modules, by id."""
         self._each(methodcaller("set_state", {COMPONENT_RL_MODULE: dict(weights)}))
-
-    def save_to_path(self, path: str | Path) -> str:
-        """Write the state into a folder; see `Learner.save_to_path`, whose folders this one reads and writes too."""
-        write_state(Path(path), self.get_state()[COMPONENT_LEARNER])
-        return str(path)
-
-    def restore_from_path(self, path: str | Path, *, component: str | None = None) -> None:
-        """Set the state of every learner from a folder; see `Learner.restore_from_path`."""
-        state = read_state(Path(path))
-        if component is not None:
-            state = chosen_of(state, component)
-        self._each(methodcaller("set_state", state))
 
     def foreach_learner(self, func: Callable[[Learner], Result]) -> list[Result]:
         """Return what a function of a learner returns for each of them; other processes must be able to import it."""
@@ -307,7 +309,7 @@ class LearnerGroup:
             if module_id not in there:
                 raise ConfigError(
                     f"the batch is for a module {module_id!r}, which is not here{did_you_mean(module_id, there)}; "
-                    f"there are {', '.join(there)}"
+                    f"there are {', '.join(there) or 'none'}"
                 )
 
     def _here(self) -> Learner:
@@ -319,3 +321,10 @@ class LearnerGroup:
         if self._processes is None or not self._processes.runs:
             raise ConfigError("the group of learners was shut down; build another")
         return self._processes
+
+
+def _below(paths: Paths) -> list[str] | None:
+    """Return paths in the state of a learner, of paths in that of a group; None for everything."""
+    several = [] if paths is None else [paths] if isinstance(paths, str) else list(paths)
+    below = [path.removeprefix(f"{COMPONENT_LEARNER}/") for path in several if path != COMPONENT_LEARNER]
+    return below or None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -15,17 +16,17 @@ from rlcore.errors import ConfigError, NotBuiltError, did_you_mean
 from rlcore.learners import in_training, trained_layers
 from rlcore.types import Alone, Group
 from rlcore_plugin_learners.batches import ModuleBatch, MultiBatch, training_data
+from rlcore_plugin_learners.checkpointable import Checkpointable
 from rlcore_plugin_learners.columns import (
     ALL_MODULES,
     COMPONENT_METRICS_LOGGER,
     COMPONENT_OPTIMIZER,
     COMPONENT_RL_MODULE,
-    DEFAULT_MODULE_ID,
 )
 from rlcore_plugin_learners.metrics import MetricsLogger
 from rlcore_plugin_learners.module import RLModule, RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModule, MultiRLModuleSpec, seed_of
-from rlcore_plugin_learners.states import Paths, chosen, chosen_of, read_state, write_state
+from rlcore_plugin_learners.states import Paths, chosen
 
 if TYPE_CHECKING:
     from rlcore_plugin_learners.config import AlgorithmConfig
@@ -36,7 +37,7 @@ _GENERATOR: Final = "generator"
 _UPDATES: Final = "weights_seq_no"
 
 
-class Learner(ABC):
+class Learner(Checkpointable, ABC):
     """Trains modules on batches that are handed to it.
 
     Args:
@@ -62,29 +63,25 @@ class Learner(ABC):
         *,
         group: Group | None = None,
     ) -> None:
-        if isinstance(module, RLModule):
-            module = MultiRLModule({DEFAULT_MODULE_ID: module})
-        if isinstance(module_spec, RLModuleSpec):
-            module_spec = MultiRLModuleSpec(module_spec)
         self.config = config
         self.group: Group = group or Alone()
         self.metrics = MetricsLogger()
         self.generator = torch.Generator().manual_seed(seed_of(config.seed, "noise"))
         self.timesteps: dict[str, int] = {}
         self.weights_seq_no = 0
-        self._module_spec = module_spec
-        self._given = module
+        self._module_spec = None if module_spec is None else module_spec.as_multi_rl_module_spec()
+        self._given = None if module is None else module.as_multi_rl_module()
         self._module: MultiRLModule | None = None
         self._layers: dict[str, tuple[nn.Module, ...]] = {}  # of each module, that losses put into training mode
         self._device = torch.device("cuda" if config.num_gpus_per_learner else "cpu")
 
     def build(self) -> None:
-        """Build modules and optimizers; before it nothing else can be called."""
+        """Build modules and optimizers; before it nothing else can be called, and again it changes nothing."""
+        if self._module is not None:
+            return
         module = self._given
         if module is None:
             module = (self._module_spec or self.config.module_spec()).build(self.config.seed)
-        if not len(module):
-            raise ConfigError("a learner needs a module; its spec has none")
         self._module = module.to(self._device)
         for module_id in module.keys():  # noqa: SIM118 - modules are iterated over by what says so
             self._begin_training(module_id)
@@ -143,8 +140,7 @@ class Learner(ABC):
             UnwrittenEntryError: a loss reads a column that is not there; a `KeyError`.
             NumericalError: a step was not finite; it changed nothing.
         """
-        self.module  # noqa: B018 - refuses where nothing is built
-        data = training_data(batch, batches, episodes, self._device)
+        data = training_data(batch, batches, episodes, self._device, self.module.keys())
         return self.update_on(
             data, timesteps or {}, num_total_minibatches, num_epochs, minibatch_size, shuffle_batch_per_epoch
         )
@@ -193,10 +189,10 @@ class Learner(ABC):
     ) -> None:
         """Take the steps of an update."""
 
-    def before_gradient_based_update(self, *, timesteps: dict[str, int]) -> None:  # noqa: B027 - may be left out
+    def before_gradient_based_update(self, *, timesteps: dict[str, int]) -> None:
         """Do what changes modules without gradients, before them: nothing, unless a subclass does."""
 
-    def after_gradient_based_update(self, *, timesteps: dict[str, int]) -> None:  # noqa: B027 - may be left out
+    def after_gradient_based_update(self, *, timesteps: dict[str, int]) -> None:
         """Do what changes modules without gradients, after them: nothing, unless a subclass does."""
 
     @abstractmethod
@@ -248,7 +244,7 @@ class Learner(ABC):
         """Add a module, with optimizers of its own."""
         if config_overrides:
             self.config.copy().training(**config_overrides)  # refused before anything is changed
-        self.module.insert(module_id, module_spec.build(seed_of(self.config.seed, module_id)).to(self._device))
+        self.module.add_module(module_id, module_spec.build(seed_of(self.config.seed, module_id)).to(self._device))
         if config_overrides:
             self.config.algorithm_config_overrides_per_module[module_id] = config_overrides
         if new_should_module_be_updated is not None:
@@ -261,24 +257,29 @@ class Learner(ABC):
         """Take a module out, and its optimizers with it.
 
         Raises:
-            ConfigError: there is none of that id, or no other.
+            ConfigError: there is none of that id.
         """
-        if module_id in self.module and len(self.module) == 1:
-            raise ConfigError(f"{module_id!r} is the only module; a learner needs one")
-        self.module.remove(module_id)
+        self.module.remove_module(module_id)
+        self.metrics.delete(module_id)
         self._layers.pop(module_id, None)
         self.config.algorithm_config_overrides_per_module.pop(module_id, None)
         if new_should_module_be_updated is not None:
             self.config.policies_to_train = new_should_module_be_updated
 
-    def get_state(self, components: Paths = None, *, not_components: Paths = None) -> dict[str, Any]:
+    def get_state(
+        self, components: Paths = None, *, not_components: Paths = None, inference_only: bool = False
+    ) -> dict[str, Any]:
         """Return copies of the state, its tensors as arrays of NumPy.
 
         Args:
             components: paths of what to return, such as `rl_module/p0`; default: everything.
             not_components: paths of what to leave out.
+            inference_only: whether to leave out the weights that acting does not need.
         """
-        return chosen(self._parts(), components, not_components)
+        parts = self._parts()
+        if inference_only:
+            parts[COMPONENT_RL_MODULE] = partial(self.module.get_state, inference_only=True)
+        return chosen(parts, components, not_components)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Set what a state has, whatever is older or newer; the rest stays as it is.
@@ -297,33 +298,8 @@ class Learner(ABC):
         """Return what a subclass has to save besides."""
         return {}
 
-    def set_extra_state(self, state: Mapping[str, Any]) -> None:  # noqa: B027 - may be left out
+    def set_extra_state(self, state: Mapping[str, Any]) -> None:
         """Set what `get_extra_state` returned."""
-
-    def save_to_path(self, path: str | Path, *, state: Mapping[str, Any] | None = None) -> str:
-        """Write a state into a folder, as JSON and tensors; a crash leaves the one that was there, or this one.
-
-        Args:
-            path: the folder.
-            state: default: the whole state.
-
-        Returns:
-            The folder.
-        """
-        write_state(Path(path), self.get_state() if state is None else state)
-        return str(path)
-
-    def restore_from_path(self, path: str | Path, *, component: str | None = None) -> None:
-        """Set the state from a folder; nothing is unpickled.
-
-        Args:
-            path: of `save_to_path`.
-            component: path of the one part to set, such as `rl_module/p0`; default: everything that is there.
-        """
-        state = read_state(Path(path))
-        if component is not None:
-            state = chosen_of(state, component)
-        self.set_state(state)
 
     @classmethod
     def from_checkpoint(cls, path: str | Path, *args: Any, **kwargs: Any) -> Self:
@@ -378,7 +354,7 @@ class Learner(ABC):
                 there = self.module.keys()
                 raise ConfigError(
                     f"the batch is for a module {module_id!r}, which is not here{did_you_mean(module_id, there)}; "
-                    f"there are {', '.join(there)}"
+                    f"there are {', '.join(there) or 'none'}"
                 )
 
     def _is_trained(self, module_id: str, data: MultiBatch) -> bool:

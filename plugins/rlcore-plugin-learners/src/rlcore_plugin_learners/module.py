@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, is_dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import gymnasium
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -16,38 +18,59 @@ from rlcore.errors import ConfigError, did_you_mean
 from rlcore.run import published
 from rlcore.types import Context, EnvSpec
 from rlcore_plugin_learners.actions import ActionDistributions
-from rlcore_plugin_learners.columns import Columns
+from rlcore_plugin_learners.checkpointable import Checkpointable
+from rlcore_plugin_learners.columns import DEFAULT_MODULE_ID, Columns
+from rlcore_plugin_learners.states import Paths, as_arrays, chosen
+
+if TYPE_CHECKING:
+    from rlcore_plugin_learners.multi import MultiRLModule, MultiRLModuleSpec
 
 Batch = Mapping[str, Tensor]
 
 # modules draw their weights from torch's global generator, which is one for all threads
-_SEEDING: Final = threading.Lock()
+_SEEDING: Final = threading.RLock()
 
 
-class RLModule(nn.Module):
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed torch's global generator for a while, and put it back."""
+    with _SEEDING, torch.random.fork_rng([]):
+        torch.manual_seed(seed)
+        yield
+
+
+class RLModule(Checkpointable, nn.Module):
     """The networks of one policy. A subclass builds them in `setup` and computes with them in `_forward`.
 
     Args:
         observation_space: of one env.
         action_space: of one env.
         model_config: settings, for `setup`.
+        inference_only: whether it only acts, and may leave out what only losses need.
 
     Attributes:
         observation_space: as given.
         action_space: as given.
         model_config: as given.
+        inference_only: as given.
+        framework: `torch`.
     """
+
+    framework = "torch"
 
     def __init__(
         self,
         observation_space: gymnasium.Space[Any] | None = None,
         action_space: gymnasium.Space[Any] | None = None,
         model_config: Mapping[str, Any] | None = None,
+        *,
+        inference_only: bool = False,
     ) -> None:
         super().__init__()
         self.observation_space = observation_space
         self.action_space = action_space
         self.model_config = dict(model_config or {})
+        self.inference_only = inference_only
         self.setup()
         self.eval()  # who acts uses it so; a learner puts layers such as dropout into training mode for its losses
 
@@ -84,8 +107,16 @@ class RLModule(nn.Module):
     def _forward_inference(self, batch: Batch) -> Mapping[str, Tensor]:
         return self._forward(batch)
 
-    def get_train_action_dist_cls(self) -> ActionDistributions:
-        """Return the distributions that `action_dist_inputs` pick: by default those of the action space."""
+    def get_train_action_dist_cls(self) -> Any:
+        """Return the distributions that `action_dist_inputs` pick for a loss: by default those for inference."""
+        return self.get_inference_action_dist_cls()
+
+    def get_exploration_action_dist_cls(self) -> Any:
+        """Return the distributions of who collects: by default those for inference."""
+        return self.get_inference_action_dist_cls()
+
+    def get_inference_action_dist_cls(self) -> Any:
+        """Return the distributions of who acts: by default those of the action space."""
         from rlcore_plugin_mlp.spaces import for_space
 
         if self.action_space is None:
@@ -93,21 +124,56 @@ class RLModule(nn.Module):
         device = next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
         return ActionDistributions(for_space(self.action_space, device))
 
-    def get_state(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Return copies of the weights by name."""
-        return {name: tensor.detach().cpu().numpy().copy() for name, tensor in self.state_dict().items()}
+    def get_non_inference_attributes(self) -> list[str]:
+        """Return paths of the attributes that acting does not need, such as `critic`."""
+        return []
+
+    def get_state(
+        self, components: Paths = None, *, not_components: Paths = None, inference_only: bool = False
+    ) -> dict[str, Any]:
+        """Return copies of the weights by name.
+
+        Args:
+            components: names of those to return; default: all.
+            not_components: names of what to leave out.
+            inference_only: whether to leave out what acting does not need.
+        """
+        left_out = tuple(self.get_non_inference_attributes()) if inference_only else ()
+        weights = {
+            name: partial(as_arrays, tensor)
+            for name, tensor in self.state_dict().items()
+            if not any(f"{name}.".startswith(f"{path}.") for path in left_out)
+        }
+        return chosen(weights, components, not_components)
+
+    def as_multi_rl_module(self) -> MultiRLModule:
+        """Return this module as the only one of several, `default_policy`."""
+        from rlcore_plugin_learners.multi import MultiRLModule
+
+        return MultiRLModule({DEFAULT_MODULE_ID: self})
+
+    def unwrapped(self) -> Self:
+        """Return the module itself: nothing is wrapped around it."""
+        return self
+
+    def is_stateful(self) -> bool:
+        """Return False: modules here have no memory."""
+        return False
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Set the weights.
 
         Args:
-            state: arrays or tensors by name, all of them.
+            state: arrays or tensors by name, all of them; without what only losses need, that stays as it is.
 
         Raises:
             ConfigError: it is of another module.
         """
+        kept: dict[str, Any] = {}
+        if self.get_non_inference_attributes() and set(state) == set(self.get_state(inference_only=True)):
+            kept = self.state_dict()
         try:
-            self.load_state_dict({name: torch.as_tensor(value) for name, value in state.items()})
+            self.load_state_dict(kept | {name: torch.as_tensor(value) for name, value in state.items()})
         except RuntimeError as error:
             raise ConfigError(f"the state does not fit {type(self).__name__}: {error}") from None
 
@@ -143,10 +209,19 @@ class ModelRLModule(RLModule):
     def _forward_train(self, batch: Batch) -> Mapping[str, Tensor]:
         returned = dict(self._forward(batch))
         if self._has_critic:
-            returned[Columns.VF_PREDS] = self.model.critic(batch[Columns.OBS]).squeeze(-1)
+            returned[Columns.VF_PREDS] = self.compute_values(batch)
         return returned
 
-    def get_train_action_dist_cls(self) -> ActionDistributions:
+    def compute_values(self, batch: Batch, embeddings: Any = None) -> Tensor:
+        """Return what the critic says of each row, `[row]`."""
+        values: Tensor = self.model.critic(batch[Columns.OBS]).squeeze(-1)
+        return values
+
+    def get_non_inference_attributes(self) -> list[str]:
+        """Return the critic."""
+        return ["model.critic"] if self._has_critic else []
+
+    def get_inference_action_dist_cls(self) -> ActionDistributions:
         """Return the distributions of the actor."""
         return ActionDistributions(self.model.actor.distribution)
 
@@ -159,13 +234,27 @@ class RLModuleSpec:
         module_class: a subclass of `RLModule`; default: `ModelRLModule`.
         observation_space: of one env.
         action_space: of one env.
-        model_config: settings of the module.
+        model_config: settings of the module, a mapping or a dataclass.
+        inference_only: whether the module only acts.
     """
 
     module_class: type[RLModule] | None = None
     observation_space: gymnasium.Space[Any] | None = None
     action_space: gymnasium.Space[Any] | None = None
-    model_config: dict[str, Any] = field(default_factory=dict)
+    model_config: Any = field(default_factory=dict)
+    inference_only: bool = False
+
+    @classmethod
+    def from_module(cls, module: RLModule) -> RLModuleSpec:
+        """Return how to build a module like another."""
+        spaces = module.observation_space, module.action_space
+        return cls(type(module), *spaces, dict(module.model_config), module.inference_only)
+
+    def as_multi_rl_module_spec(self) -> MultiRLModuleSpec:
+        """Return the spec of this module alone, as `default_policy`."""
+        from rlcore_plugin_learners.multi import MultiRLModuleSpec
+
+        return MultiRLModuleSpec({DEFAULT_MODULE_ID: copy.copy(self)})
 
     def build(self, seed: int = 0) -> RLModule:
         """Return the module.
@@ -173,7 +262,9 @@ class RLModuleSpec:
         Args:
             seed: of its weights.
         """
-        with _SEEDING, torch.random.fork_rng([]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             kind = self.module_class or ModelRLModule
-            return kind(self.observation_space, self.action_space, self.model_config)
+            config = asdict(self.model_config) if is_dataclass(self.model_config) else self.model_config
+            spaces = {"observation_space": self.observation_space, "action_space": self.action_space}
+            only = {"inference_only": True} if self.inference_only else {}
+            return kind(**spaces, model_config=config, **only)  # type: ignore[arg-type]

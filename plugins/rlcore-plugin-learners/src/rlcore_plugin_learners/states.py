@@ -60,6 +60,23 @@ def chosen_of(state: Mapping[str, Any], components: Paths, not_components: Paths
     return chosen({name: partial(state.get, name) for name in state}, components, not_components)
 
 
+def has(state: Mapping[str, Any], path: str) -> bool:
+    """Return whether a state has something at a path."""
+    place: Any = state
+    for name in path.split("/"):
+        if not isinstance(place, Mapping) or name not in place:
+            return False
+        place = place[name]
+    return True
+
+
+def nested(path: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the state that has another one at a path, and nothing else."""
+    for name in reversed(path.split("/")):
+        state = {name: state}
+    return dict(state)
+
+
 def _touches(name: str, components: Paths) -> bool:
     return components is None or name in {path.partition("/")[0] for path in _paths(components)}
 

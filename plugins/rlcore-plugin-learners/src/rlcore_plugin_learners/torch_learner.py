@@ -15,7 +15,7 @@ from rlcore_plugin_learners.batches import MultiBatch, minibatches
 from rlcore_plugin_learners.columns import ALL_MODULES, DEFAULT_MODULE_ID, DEFAULT_OPTIMIZER, LIFETIME_STEPS
 from rlcore_plugin_learners.learner import Learner
 from rlcore_plugin_learners.states import as_arrays, as_tensors
-from rlcore_plugin_learners.steps import ModuleSteps, RateSchedule
+from rlcore_plugin_learners.steps import ModuleSteps, Scheduled
 
 if TYPE_CHECKING:
     from rlcore_plugin_learners.compiled import CompiledModule
@@ -81,7 +81,7 @@ class TorchLearner(Learner):
             raise ConfigError(f"{module_id}/{optimizer_name}: another optimizer steps some of its parameters already")
         if {id(parameter) for parameter in params} != own:
             raise ConfigError(f"{module_id}/{optimizer_name}: params are others than the optimizer has")
-        schedule = None if lr_or_lr_schedule is None else RateSchedule(lr_or_lr_schedule)
+        schedule = None if lr_or_lr_schedule is None else Scheduled(lr_or_lr_schedule)
         steps = self._steps.get(module_id) or ModuleSteps(self.group, self.config.get_config_for_module(module_id))
         steps.add(optimizer_name, optimizer, self._device, schedule)
         self._steps[module_id] = steps
@@ -169,9 +169,24 @@ class TorchLearner(Learner):
             for several in self._steps.values():
                 several.forget()
             raise
-        for module_id, columns in data.items():
-            self.metrics.log_value((module_id, _TRAINED), columns.rows * epochs, reduce="sum")
+        self._log_rows({name: columns.rows for name, columns in data.items()}, size, steps * epochs, steps, most)
         self._check_finite()
+
+    def _log_rows(self, rows: Mapping[str, int], size: int | None, taken: int, steps: int, most: int) -> None:
+        """Log how many rows were trained on, and the number of the update; a step of the env has a row of a module."""
+        epochs, rest = divmod(min(taken, most) if most else taken, steps)
+        counts = {name: epochs * count + min(count, rest * (size or count)) for name, count in rows.items()}
+        for module_id, count in counts.items():
+            self._log_count((module_id, _TRAINED), count)
+            self.metrics.log_value((module_id, "module_train_batch_size_mean"), min(rows[module_id], size or count))
+            self.metrics.log_value((module_id, "weights_seq_no"), self.weights_seq_no + 1, reduce="item")
+        if counts:
+            self._log_count((ALL_MODULES, _TRAINED), sum(counts.values()))
+            self._log_count((ALL_MODULES, "num_env_steps_trained"), max(counts.values()))
+
+    def _log_count(self, key: tuple[str, str], count: int) -> None:
+        self.metrics.log_value(key, count, reduce="sum")
+        self.metrics.log_value((key[0], f"{key[1]}_lifetime"), count, reduce="lifetime_sum")
 
     def _rows_of_all(self, data: MultiBatch) -> Sequence[Sequence[int]]:
         """Return how many rows of each module every process has; all processes call this."""
