@@ -73,7 +73,7 @@ def same(first, second):
 
 
 def test_nothing_can_be_called_before_build():
-    learner = Regression(config_of(), config_of().module_spec())
+    learner = Regression(config_of(), config_of().get_multi_rl_module_spec())
     for call in (lambda: learner.update(rows(4)), learner.get_state, lambda: learner.module):
         with pytest.raises(ValueError, match="Regression is not built: call build"):
             call()
@@ -444,7 +444,7 @@ def test_ranks_on_parts_of_the_rows_are_one_on_all():
         alone.update(batch)
 
     def train(group):
-        learner = Regression(config_of("a", "b"), config_of("a", "b").module_spec(), group=group)
+        learner = Regression(config_of("a", "b"), config_of("a", "b").get_multi_rl_module_spec(), group=group)
         learner.build()
         for _ in range(3):
             learner.update(shards[group.rank])
@@ -452,7 +452,7 @@ def test_ranks_on_parts_of_the_rows_are_one_on_all():
         return learner
 
     def after_three(group):
-        learner = Regression(config_of("a", "b"), config_of("a", "b").module_spec(), group=group)
+        learner = Regression(config_of("a", "b"), config_of("a", "b").get_multi_rl_module_spec(), group=group)
         learner.build()
         for _ in range(3):
             learner.update(shards[group.rank])
@@ -467,7 +467,7 @@ def test_ranks_on_parts_of_the_rows_are_one_on_all():
 
 def test_what_one_rank_has_that_is_not_finite_changes_none():
     def train(group):
-        learner = Regression(config_of(), config_of().module_spec(), group=group)
+        learner = Regression(config_of(), config_of().get_multi_rl_module_spec(), group=group)
         learner.build()
         before = flat(learner)
         batch = rows(4)
@@ -621,7 +621,7 @@ ZEROS = torch.zeros(16)
 
 def test_ranks_agree_on_the_weight_of_the_distance():
     def train(group):
-        learner = ppo_config().learner_type()(ppo_config(), ppo_config().module_spec(), group=group)
+        learner = ppo_config().learner_type()(ppo_config(), ppo_config().get_multi_rl_module_spec(), group=group)
         learner.build()
         batch = ppo_batch(8, seed=group.rank)
         if not group.rank:  # as if its actions came from this very policy
@@ -655,7 +655,7 @@ def test_a_state_of_ppo_has_the_weight_of_the_distance():
         (lambda c: c.learners(num_learners="two"), "num_learners is 'two'"),
         (lambda c: c.learners(num_gpus_per_learner=2), "0 or 1"),
         (lambda c: c.learners(custom_resources_per_learner={"tpu": 1}), "only a cluster knows"),
-        (lambda c: c.training(grad_clip_by="norm"), "grad_clip_by is 'norm'"),
+        (lambda c: c.training(grad_clip_by="nrom"), "grad_clip_by is 'nrom'"),
         (lambda c: c.training(grad_clip=-1.0), "grad_clip is -1.0"),
         (lambda c: c.training(on_nonfinite="skipp"), "did you mean 'skip'"),
         (lambda c: c.rl_module(model_config={"hiden": [4]}).build_learner().build(), "did you mean 'hidden'"),
@@ -706,7 +706,7 @@ def test_compiled_updates_are_the_eager_ones():
 
     def trained(compiled, group=None):
         config = ppo_config(grad_clip=0.5).framework(torch_compile_learner=compiled)
-        learner = config.learner_type()(config, config.module_spec(), group=group)
+        learner = config.learner_type()(config, config.get_multi_rl_module_spec(), group=group)
         learner.build()
         results = []
         for seed in range(3):

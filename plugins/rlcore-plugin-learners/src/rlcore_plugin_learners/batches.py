@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -38,38 +40,79 @@ class ModuleBatch(dict[str, Tensor]):
 MultiBatch = dict[str, ModuleBatch]
 
 
-def training_data(
-    batch: Any, batches: Any, episodes: Any, device: torch.device, ids: Collection[str] = ()
-) -> MultiBatch:
-    """Return what was handed to an update, by module; a module without rows is left out.
+@dataclass
+class TrainingData:
+    """What is handed to an update: one of these.
 
-    Args:
+    Attributes:
         batch: columns by name, or such mappings by the id of their module.
         batches: several of those, which are joined.
+        batch_refs: references to those in Ray's store.
         episodes: a sequence of mappings, each the columns `[step, ...]` of an episode, or such sequences by id.
-        device: of the tensors; floats become float32.
-        ids: of the modules that there are; columns that name none are those of the only one, or of `default_policy`.
-
-    Raises:
-        ConfigError: none or several of them, nothing in it, or columns that do not fit each other; a `ValueError`.
+        episodes_refs: references to those in Ray's store.
+        data_iterators: iterables of batches.
     """
-    given = {"batch": batch, "batches": batches, "episodes": episodes}
-    forms = [name for name, value in given.items() if value is not None]
-    if len(forms) != 1:
-        raise ConfigError(
-            f"an update takes one of batch, batches and episodes, and got {' and '.join(forms) if forms else 'none'}"
-        )
-    if batch is not None:
-        pieces = [batch]
-    elif batches is not None:
-        pieces = list(batches)
-    else:
-        pieces = _pieces(episodes)
+
+    batch: Any = None
+    batches: Any = None
+    batch_refs: Any = None
+    episodes: Any = None
+    episodes_refs: Any = None
+    data_iterators: Any = None
+
+    def by_module(self, device: torch.device, ids: Collection[str] = (), num_iters: int | None = None) -> MultiBatch:
+        """Return the columns by module; a module without rows is left out.
+
+        Args:
+            device: of the tensors; floats become float32.
+            ids: of the modules; columns that name none are those of the only one, or of `default_policy`.
+            num_iters: batches to take of each iterator.
+
+        Raises:
+            ConfigError: none or several of them, nothing in it, or columns that do not fit each other; a `ValueError`.
+        """
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        if len(given) != 1:
+            raise ConfigError(
+                f"an update takes one of batch, batches and episodes, and got {' and '.join(given) or 'none'}"
+            )
+        ((form, value),) = given.items()
+        if form == "data_iterators":
+            if num_iters is None:
+                raise ConfigError("data_iterators take num_iters, the batches of each")
+            pieces = [batch for iterator in value for batch in islice(iter(iterator), num_iters)]
+        elif form == "batch":
+            pieces = [value]
+        elif form == "batches":
+            pieces = list(value)
+        else:
+            pieces = _of_ray(value) if form.endswith("_refs") else _pieces(value)
+        return _rows_by_module(pieces, form, device, ids)
+
+
+@dataclass
+class Shard(TrainingData):
+    """The rows of one learner of a group, which may be none; tensors by module already, in `batch`."""
+
+    def by_module(self, *_: Any) -> MultiBatch:
+        """Return them."""
+        data: MultiBatch = self.batch
+        return data
+
+
+def _of_ray(references: Any) -> list[Any]:
+    import ray
+
+    objects = ray.get(list(references))
+    return [piece for several in objects for piece in (several if isinstance(several, list) else [several])]
+
+
+def _rows_by_module(pieces: list[Any], form: str, device: torch.device, ids: Collection[str]) -> MultiBatch:
     home = next(iter(ids)) if len(ids) == 1 else DEFAULT_MODULE_ID
-    joined = _joined([_by_module(piece, forms[0], device, home) for piece in pieces])
+    joined = _joined([_by_module(piece, form, device, home) for piece in pieces])
     data = {module_id: columns for module_id, columns in joined.items() if columns.rows}
     if not data:
-        raise ConfigError(f"the update has no rows: {forms[0]} is empty")
+        raise ConfigError(f"the update has no rows: {form} is empty")
     return data
 
 

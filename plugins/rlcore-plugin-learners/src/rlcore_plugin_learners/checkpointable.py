@@ -32,7 +32,7 @@ class Checkpointable:
             The folder.
         """
         path = Path(tempfile.mkdtemp() if path is None else path)
-        write_state(path, self.get_state() if state is None else state)
+        write_state(path, self.get_state() if state is None else state, self.get_metadata())
         return str(path)
 
     def restore_from_path(self, path: str | Path, *, component: str | None = None) -> None:
@@ -46,6 +46,10 @@ class Checkpointable:
         if component is not None:
             state = chosen_of(state, component) if has(state, component) else nested(component, state)
         self.set_state(state)
+
+    def get_metadata(self) -> dict[str, Any]:
+        """Return what a folder says about its state, besides it: values of JSON."""
+        return {"class": f"{type(self).__module__}:{type(self).__qualname__}"}
 
     @classmethod
     def from_checkpoint(cls, path: str | Path, *args: Any, **kwargs: Any) -> Self:

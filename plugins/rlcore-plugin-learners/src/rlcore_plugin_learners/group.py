@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import torch
 
 from rlcore.errors import ConfigError, RankLost, did_you_mean
-from rlcore_plugin_learners.batches import training_data
+from rlcore_plugin_learners.batches import TrainingData
 from rlcore_plugin_learners.checkpointable import Checkpointable
 from rlcore_plugin_learners.columns import COMPONENT_LEARNER, COMPONENT_RL_MODULE
 from rlcore_plugin_learners.config import AlgorithmConfig
 from rlcore_plugin_learners.learner import Learner
 from rlcore_plugin_learners.module import RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
+from rlcore_plugin_learners.originals import LEARNER_GROUP
+from rlcore_plugin_learners.overrides import Carries
 from rlcore_plugin_learners.shards import shards
 from rlcore_plugin_learners.states import Paths, chosen_of
 
@@ -32,7 +34,7 @@ Results = list[dict[str, Any]]
 _WEIGHTS_AFTER = "_rl_module_state_after_update"
 
 
-class LearnerGroup(Checkpointable):
+class LearnerGroup(Carries, Checkpointable):
     """Learners of the same modules: one in this process, or several in processes of their own.
 
     Several share the rows of a batch, and average their gradients over all of them. Where one is lost, all begin again
@@ -45,6 +47,8 @@ class LearnerGroup(Checkpointable):
         restarts: how often in a row learners may be lost without an update in between.
     """
 
+    original = LEARNER_GROUP
+
     def __init__(
         self,
         config: AlgorithmConfig,
@@ -53,7 +57,7 @@ class LearnerGroup(Checkpointable):
         deadline: float = 60.0,
         restarts: int = 3,
     ) -> None:
-        spec = (module_spec or config.module_spec()).as_multi_rl_module_spec()
+        spec = (module_spec or config.get_multi_rl_module_spec()).as_multi_rl_module_spec()
         self.config = config
         self._learner: Learner | None = None
         self._processes: LearnerProcesses | None = None
@@ -65,14 +69,18 @@ class LearnerGroup(Checkpointable):
             self._processes = LearnerProcesses(config, spec, deadline, restarts)
             self._finalizer = weakref.finalize(self, self._processes.close)
         else:
-            self._learner = config.learner_type()(config, spec)
+            self._learner = config.learner_type()(config=config, module_spec=spec)
             self._learner.build()
 
     def update(
         self,
         batch: Any = None,
         batches: Any = None,
+        batch_refs: Any = None,
         episodes: Any = None,
+        episodes_refs: Any = None,
+        data_iterators: Any = None,
+        training_data: TrainingData | None = None,
         *,
         timesteps: Mapping[str, int] | None = None,
         async_update: bool = False,
@@ -82,13 +90,18 @@ class LearnerGroup(Checkpointable):
         num_epochs: int | None = None,
         minibatch_size: int | None = None,
         shuffle_batch_per_epoch: bool | None = None,
+        num_iters: int | None = None,
     ) -> Results:
         """Train, and return what each learner logged.
 
         Args:
             batch: see `Learner.update`, as for what is not explained here. Learners share its rows.
             batches: see there.
+            batch_refs: see there.
             episodes: see there.
+            episodes_refs: see there.
+            data_iterators: see there.
+            training_data: see there.
             timesteps: see there.
             async_update: return at once, with the results of earlier calls that are ready by now, in the order of the
                 calls; none is an empty list. Only with learners in other processes.
@@ -99,30 +112,47 @@ class LearnerGroup(Checkpointable):
             num_epochs: see there.
             minibatch_size: see there; of each learner.
             shuffle_batch_per_epoch: see there.
+            num_iters: see there.
 
         Raises:
             ConfigError: see there; or asynchronous without other processes, or the group was shut down.
             RankLost: learners were lost too often in a row.
         """
-        settings: tuple[Any, ...] = (num_total_minibatches, num_epochs, minibatch_size, shuffle_batch_per_epoch)
+        settings: dict[str, Any] = {
+            "num_total_minibatches": num_total_minibatches,
+            "num_epochs": num_epochs,
+            "minibatch_size": minibatch_size,
+            "shuffle_batch_per_epoch": shuffle_batch_per_epoch,
+        }
+        settings = {name: value for name, value in settings.items() if value is not None}
+        given = training_data or TrainingData(batch, batches, batch_refs, episodes, episodes_refs, data_iterators)
         if full not in ("wait", "drop"):
             raise ConfigError(f"full is {full!r}; it takes 'wait' or 'drop'")
         if self._processes is None:
             if async_update:
                 raise ConfigError("async_update=True takes learners in other processes: num_learners of 1 or more")
             learner = self._here()
-            data = training_data(batch, batches, episodes, learner.device, learner.module.keys())
-            result = learner.update_on(data, timesteps or {}, *settings)
+            if num_iters is not None:
+                settings["num_iters"] = num_iters
+            result = learner.update(training_data=given, timesteps=timesteps, **settings)
             if return_state:
                 result[_WEIGHTS_AFTER] = learner.get_state(COMPONENT_RL_MODULE)[COMPONENT_RL_MODULE]
             return [result]
         ids = self._there().state[COMPONENT_RL_MODULE]
-        data = training_data(batch, batches, episodes, torch.device("cpu"), ids)
+        data = given.by_module(torch.device("cpu"), ids, num_iters)
         self._check_ids(data)
         orders = shards(data, self.config.num_learners, timesteps or {}, settings)
         if async_update:
             return self._update_later(orders, full, return_state)
         return self._ask(orders, "update", return_state)
+
+    def update_from_batch(self, batch: Any, **kwargs: Any) -> Results:
+        """Do what `update` does with a batch."""
+        return self.update(batch=batch, **kwargs)
+
+    def update_from_episodes(self, episodes: Any, **kwargs: Any) -> Results:
+        """Do what `update` does with episodes."""
+        return self.update(episodes=episodes, **kwargs)
 
     def add_module(
         self,
@@ -231,9 +261,14 @@ class LearnerGroup(Checkpointable):
 
     def shutdown(self) -> None:
         """End the learners; may be called again."""
+        if self._learner is not None:
+            self._learner.shutdown()
         self._learner = None
-        if self._processes is not None:
-            self._processes.close()
+        if self._processes is None:
+            return
+        if self._processes.runs and self.config.learner_type().shutdown is not Learner.shutdown:
+            self._each(methodcaller("shutdown"))
+        self._processes.close()
 
     def _update_later(self, orders: list[Order], full: str, return_state: bool) -> Results:
         processes = self._there()
@@ -282,7 +317,7 @@ class LearnerGroup(Checkpointable):
     def _each(self, function: Callable[[Learner], Any]) -> list[Any]:
         """Call a function with every learner; methods by name, as a learner may have its own."""
         if self._processes is None:
-            return [function(self._here())]
+            return [self._here().apply(function)]
         from rlcore_plugin_learners.serving import Order
 
         return self._ask([Order(function)] * self.config.num_learners, "ask")

@@ -20,6 +20,8 @@ from rlcore.types import Context, EnvSpec
 from rlcore_plugin_learners.actions import ActionDistributions
 from rlcore_plugin_learners.checkpointable import Checkpointable
 from rlcore_plugin_learners.columns import DEFAULT_MODULE_ID, Columns
+from rlcore_plugin_learners.originals import RL_MODULE
+from rlcore_plugin_learners.overrides import Carries
 from rlcore_plugin_learners.states import Paths, as_arrays, chosen
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ def seeded(seed: int) -> Iterator[None]:
         yield
 
 
-class RLModule(Checkpointable, nn.Module):
+class RLModule(Carries, Checkpointable, nn.Module):
     """The networks of one policy. A subclass builds them in `setup` and computes with them in `_forward`.
 
     Args:
@@ -56,7 +58,8 @@ class RLModule(Checkpointable, nn.Module):
         framework: `torch`.
     """
 
-    framework = "torch"
+    original = RL_MODULE
+    framework: str = "torch"
 
     def __init__(
         self,

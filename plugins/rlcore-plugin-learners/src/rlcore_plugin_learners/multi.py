@@ -15,6 +15,7 @@ from torch import nn
 from rlcore.errors import ConfigError, UnwrittenEntryError, did_you_mean
 from rlcore_plugin_learners.columns import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from rlcore_plugin_learners.module import RLModule, RLModuleSpec, seeded
+from rlcore_plugin_learners.originals import MULTI_RL_MODULE
 from rlcore_plugin_learners.states import Paths, chosen
 
 Result = TypeVar("Result")
@@ -34,6 +35,8 @@ class MultiRLModule(RLModule):
     Attributes:
         rl_module_specs: as given.
     """
+
+    original = MULTI_RL_MODULE
 
     def __init__(
         self,
@@ -118,9 +121,6 @@ class MultiRLModule(RLModule):
     def items(self) -> ItemsView[str, RLModule]:
         """Return ids and modules."""
         return self._rl_modules.items()  # type: ignore[return-value]
-
-    def _forward(self, batch: Any) -> dict[str, Any]:
-        return {module_id: self[module_id]._forward(columns) for module_id, columns in batch.items()}
 
     def _forward_train(self, batch: Any) -> dict[str, Any]:
         return {module_id: self[module_id].forward_train(columns) for module_id, columns in batch.items()}

@@ -45,12 +45,13 @@ class PPOConfig(AlgorithmConfig):
     vf_clip_param: float = 10.0
     entropy_coeff: Schedule = 0.0
 
-    def default_learner_class(self) -> type[Learner]:
+    def get_default_learner_class(self) -> type[Learner]:
         """Return `PPOTorchLearner`."""
         return PPOTorchLearner
 
-    def _check(self) -> None:
-        super()._check()
+    def validate(self) -> None:
+        """Refuse settings that fit nothing."""
+        super().validate()
         Scheduled(self.entropy_coeff, "entropy_coeff")
         for name in ("clip_param", "kl_coeff", "kl_target", "vf_loss_coeff", "vf_clip_param"):
             if type(getattr(self, name)) not in (int, float):

@@ -18,7 +18,7 @@ from rlcore_plugin_ddp.shared import SharedGroup
 
 from rlcore.errors import NumericalError, RlcoreError, describe
 from rlcore.process import STOPPING, usable_cores
-from rlcore_plugin_learners.batches import ModuleBatch
+from rlcore_plugin_learners.batches import ModuleBatch, Shard
 from rlcore_plugin_learners.config import AlgorithmConfig
 from rlcore_plugin_learners.learner import Learner
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
@@ -124,7 +124,8 @@ def main(
         )
         group = SharedGroup(memory)
         threading.Thread(target=_beat, args=(group,), daemon=True).start()
-        learner = config.learner_type()(config, spec, group=group)
+        learner = config.learner_type()(config=config, module_spec=spec)
+        learner.group = group
         order = Order(methodcaller("build"))
         while True:
             reply = _answer(learner, order)
@@ -146,7 +147,7 @@ def _answer(learner: Learner, order: Order) -> Reply:
     result: Any = None
     error: Exception | None = None
     try:
-        result = order.function(learner, *order.arguments)
+        result = learner.apply(order.function, *order.arguments)
     except Exception as raised:
         error = _sendable(raised)
         if not isinstance(error, NumericalError):  # which all raise alike, after all steps that could be taken
@@ -164,11 +165,11 @@ def _sendable(error: Exception) -> Exception:
 
 
 def update(
-    learner: Learner, columns: dict[str, dict[str, Any]], timesteps: dict[str, int], *settings: Any
+    learner: Learner, columns: dict[str, dict[str, Any]], timesteps: dict[str, int], settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Let a learner take its part of an update."""
     data = {
         module_id: ModuleBatch({name: torch.from_numpy(column) for name, column in several.items()})
         for module_id, several in columns.items()
     }
-    return learner.update_on(data, timesteps, *settings)
+    return learner.update(training_data=Shard(data), timesteps=timesteps, **settings)

@@ -118,8 +118,13 @@ def as_tensors(value: Any) -> Any:
     return value
 
 
-def write_state(folder: Path, state: Mapping[str, Any]) -> None:
+def write_state(folder: Path, state: Mapping[str, Any], metadata: Mapping[str, Any]) -> None:
     """Write a state into a folder, in the place of the one that is there; a crash leaves the one or the other.
+
+    Args:
+        folder: made where there is none.
+        state: nested dicts of plain values and arrays.
+        metadata: of JSON, for who reads the file.
 
     Raises:
         StorageError: it cannot be written, or holds what no file keeps.
@@ -131,7 +136,8 @@ def write_state(folder: Path, state: Mapping[str, Any]) -> None:
         file = folder / f"tensors-{secrets.token_hex(4)}.bin"
         described, checksum = _write_tensors(file, tensors)
         description = {
-            "format": _FORMAT, "file": file.name, "checksum": checksum, "tensors": described, "tree": tree
+            "format": _FORMAT, "metadata": dict(metadata), "file": file.name, "checksum": checksum,
+            "tensors": described, "tree": tree,
         }  # fmt: skip
         with replacing(folder / _STATE) as place:
             write_description(place, description)

@@ -97,11 +97,25 @@ class ModuleSteps:
             rows: how many there were.
         """
         if loss is not None:
-            for step in self.named.values():
-                step.note({"loss": loss})
+            self.note(loss)
         if self.joint is not None:
             self.joint.average(rows)
         return {name: step.apply() for name, step in self.named.items()}
+
+    def note(self, loss: Tensor) -> None:
+        """Note the loss, detached, that the gradients in the parameters are of."""
+        for step in self.named.values():
+            step.note({"loss": loss})
+
+    def apply_as_is(self) -> None:
+        """Step with the gradients in the parameters, without a limit; those without any do not step."""
+        for step in self.named.values():
+            if step.waiting_gradients():
+                limits = step.max_norm, step.max_value
+                step.max_norm = step.max_value = None
+                step.apply()
+                step.max_norm, step.max_value = limits
+            step.note({"loss": torch.zeros_like(step.skipped)})
 
     def follow(self, sampled: int) -> None:
         """Set the learning rates to what they are after so many sampled steps."""
