@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
+from rlcore_plugin_learners.batches import TrainingData
 from rlcore_plugin_learners.module import ModelRLModule
 from rlcore_plugin_testing.compare import difference
 from rlcore_plugin_testing.ranks import in_ranks
@@ -13,14 +14,18 @@ from rlcore_plugin_testing.ranks import in_ranks
 from rlcore import (
     AlgorithmConfig,
     Columns,
+    DefaultModelConfig,
+    LearnerGroup,
+    MultiAgentBatch,
     MultiRLModule,
     MultiRLModuleSpec,
     PPOConfig,
     RLModule,
     RLModuleSpec,
+    SampleBatch,
     TorchLearner,
 )
-from rlcore.errors import ConfigError, NumericalError, StorageError, UnwrittenEntryError
+from rlcore.errors import ConfigError, NotSupportedError, NumericalError, StorageError, UnwrittenEntryError
 
 OBSERVATIONS = Box(-1, 1, (3,), np.float32)
 
@@ -758,3 +763,58 @@ def test_layers_with_modes_are_in_training_mode_for_losses_alone():
     assert module.modes == [True]
     seen = {Columns.OBS: torch.ones(4, 3)}
     assert torch.equal(module.forward_inference(seen)["output"], module.forward_exploration(seen)["output"])
+
+
+def test_data_may_be_given_as_rllib_has_it():
+    whole, batch = built(), rows(10)
+    whole.update(batch)
+    pieces = [SampleBatch(cut(batch, 0, 3)), SampleBatch(cut(batch, 3, 10))]
+    assert [piece.count for piece in pieces] == [len(piece) for piece in pieces] == [3, 7]
+    for data in (
+        {"batch": SampleBatch(batch)},
+        {"batch": SampleBatch(batch).as_multi_agent()},
+        {"batch": MultiAgentBatch({"default_policy": batch}, env_steps=10)},
+        {"batches": [piece.as_multi_agent() for piece in pieces]},
+        {"training_data": TrainingData(batches=pieces)},
+        {"data_iterators": [iter(pieces)], "num_iters": 2},
+    ):
+        other, group = built(), config_of().build_learner_group()
+        other.update(**data)
+        same(flat(other), flat(whole))
+        if "data_iterators" not in data:
+            group.update(**data)
+            same(group.get_weights()["default_policy"], whole.get_state()["rl_module"]["default_policy"])
+    with pytest.raises(ConfigError, match="data_iterators take num_iters"):
+        whole.update(data_iterators=[iter(pieces)])
+
+
+def test_a_state_may_leave_out_what_acting_does_not_need(tmp_path):
+    group = ppo_config().build_learner_group()
+    weights = group.get_state("learner/rl_module", inference_only=True)["learner"]["rl_module"]["default_policy"]
+    assert {name.split(".")[1] for name in weights} == {"actor"}
+    assert set(group.get_state("learner/rl_module")) == {"learner"}
+    before = group.get_weights()["default_policy"]
+    group.set_weights({"default_policy": {name: 0 * value for name, value in weights.items()}})
+    after = group.get_weights()["default_policy"]
+    assert not after["model.actor.network.layers.0.weight"].any()
+    same(after["model.critic.layers.0.weight"], before["model.critic.layers.0.weight"])
+    group.restore_from_path(group.save_to_path(), component="learner/rl_module")
+    again = LearnerGroup.from_checkpoint(group.save_to_path(tmp_path), ppo_config())
+    same(again.get_state(), group.get_state())
+    with pytest.raises(ConfigError, match="takes the constructor's arguments after the path"):
+        LearnerGroup.from_checkpoint(tmp_path)
+
+
+def test_networks_may_be_described_in_the_names_of_rllib():
+    for config in (DefaultModelConfig([8], "relu"), {"fcnet_hiddens": [8], "fcnet_activation": "relu"}):
+        learner = ppo_config().rl_module(model_config=config).build_learner()
+        same(flat(learner), flat(ppo_config().rl_module(model_config=SECTION).build_learner()))
+    for config, told in [
+        (DefaultModelConfig([8], vf_share_layers=True), "layers of their own"),
+        ({"fcnet_hiddens": [8], "use_lstm": True}, "no 'use_lstm'"),
+    ]:
+        with pytest.raises(NotSupportedError, match=told):
+            ppo_config().rl_module(model_config=config).build_learner()
+
+
+SECTION = {"hidden": [8], "activation": "relu"}

@@ -71,14 +71,13 @@ def distance(family: Distribution, first: Tensor, second: Tensor) -> Tensor:
     Raises:
         NotSupportedError: the family has no closed form.
     """
+    between = torch.distributions.kl_divergence
     if isinstance(family, Normal):
-        of_normal = torch.distributions.Normal
-        pair = [of_normal(*family._loc_scale(p), validate_args=False) for p in (first, second)]
-        return torch.distributions.kl_divergence(*pair).sum(-1)
+        normals = [torch.distributions.Normal(*family._loc_scale(p), validate_args=False) for p in (first, second)]
+        return between(*normals).sum(-1)
     if isinstance(family, Bernoulli):
-        of_bits = torch.distributions.Bernoulli
-        pair = [of_bits(logits=parameters, validate_args=False) for parameters in (first, second)]
-        return torch.distributions.kl_divergence(*pair).sum(-1)
+        bits = [torch.distributions.Bernoulli(logits=p, validate_args=False) for p in (first, second)]
+        return between(*bits).sum(-1)
     if isinstance(family, MultiCategorical):
         first, second = family._logits(first), family._logits(second)
         return _between_choices(first, second).sum(-1)

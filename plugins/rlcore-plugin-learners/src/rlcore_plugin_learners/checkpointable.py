@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from rlcore.errors import ConfigError
 from rlcore_plugin_learners.states import chosen_of, has, nested, read_state, write_state
 
 
@@ -60,6 +62,13 @@ class Checkpointable:
             args: those of the constructor, which no file keeps.
             kwargs: likewise.
         """
+        try:
+            inspect.signature(cls).bind(*args, **kwargs)
+        except TypeError as error:
+            raise ConfigError(
+                f"{cls.__name__}.from_checkpoint takes the constructor's arguments after the path, as no file keeps "
+                f"them: {error}"
+            ) from None
         made = cls(*args, **kwargs)
         made.restore_from_path(path)
         return made

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from rlcore_plugin_learners.learner import Learner
 
 Schedule = float | list[list[float]]
+# of RLlib's `training`, for who makes the batches
+_OF_SAMPLING = ("gamma", "lambda_", "use_gae", "train_batch_size", "train_batch_size_per_learner")
 # of the methods; what is left is for `training`
 _OF_METHODS = frozenset(
     (
@@ -144,17 +146,20 @@ class AlgorithmConfig(Carries, OtherSettings):
         )
 
     def training(self, **settings: Any) -> Self:
-        """Set what is trained how: any attribute that no other method sets.
+        """Set what is trained how: any attribute that no other method sets. What is of sampling goes to `others`.
 
         Raises:
             ConfigError: there is no such setting.
         """
         names = [entry.name for entry in fields(self) if entry.name not in _OF_METHODS]
         for name in settings:
-            if name not in names:
+            if name not in names and name not in _OF_SAMPLING:
                 raise ConfigError(f"{type(self).__name__}.training has no {name!r}{did_you_mean(name, names)}")
         for name, value in settings.items():
-            setattr(self, name, value)
+            if name in names:
+                setattr(self, name, value)
+            else:
+                self.others.setdefault("training", {})[name] = value
         self.validate()
         return self
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from itertools import count
 from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -32,6 +35,8 @@ Result = TypeVar("Result")
 Results = list[dict[str, Any]]
 
 _WEIGHTS_AFTER = "_rl_module_state_after_update"
+_FORGOTTEN = "forgotten "
+_NUMBERS = count()
 
 
 class LearnerGroup(Carries, Checkpointable):
@@ -161,9 +166,9 @@ class LearnerGroup(Carries, Checkpointable):
         module_spec: RLModuleSpec,
         config_overrides: dict[str, Any] | None = None,
         new_should_module_be_updated: Collection[str] | Callable[..., bool] | None = None,
-    ) -> None:
+    ) -> MultiRLModuleSpec:
         """Add a module to every learner; see `Learner.add_module`."""
-        self._restructure(
+        return self._restructure(  # type: ignore[no-any-return]
             methodcaller(
                 "add_module",
                 module_id=module_id,
@@ -175,9 +180,9 @@ class LearnerGroup(Carries, Checkpointable):
 
     def remove_module(
         self, module_id: str, *, new_should_module_be_updated: Collection[str] | Callable[..., bool] | None = None
-    ) -> None:
+    ) -> MultiRLModuleSpec:
         """Take a module out of every learner."""
-        self._restructure(
+        return self._restructure(  # type: ignore[no-any-return]
             methodcaller(
                 "remove_module", module_id=module_id, new_should_module_be_updated=new_should_module_be_updated
             )
@@ -227,9 +232,28 @@ class LearnerGroup(Carries, Checkpointable):
         """Set the weights of some modules, by id."""
         self._each(methodcaller("set_state", {COMPONENT_RL_MODULE: dict(weights)}))
 
-    def foreach_learner(self, func: Callable[[Learner], Result]) -> list[Result]:
-        """Return what a function of a learner returns for each of them; other processes must be able to import it."""
-        return self._each(func)
+    def foreach_learner(
+        self,
+        func: Callable[..., Result],
+        *,
+        healthy_only: bool = True,
+        remote_actor_ids: Collection[int] | None = None,
+        timeout_seconds: float | None = None,
+        **kwargs: Any,
+    ) -> list[Result]:
+        """Return what a function of a learner returns for each of them.
+
+        Args:
+            func: any function; it is called with the learner and `kwargs`.
+            healthy_only: no matter: learners that are lost are started again first.
+            remote_actor_ids: numbers of the learners in other processes to ask; default: all.
+            timeout_seconds: return an empty list when they have not answered by then; they go on. None waits.
+            kwargs: for the function.
+        """
+        results = self._each(partial(func, **kwargs) if kwargs else func, timeout_seconds)
+        if self._processes is None or remote_actor_ids is None:
+            return results
+        return [result for rank, result in enumerate(results) if rank in remote_actor_ids]
 
     def get_stats(self) -> dict[str, Any]:
         """Return how many learners live, how many updates wait or were dropped, and how often learners were lost."""
@@ -290,8 +314,7 @@ class LearnerGroup(Carries, Checkpointable):
         """Keep the results of asynchronous updates that are ready; wait for one of them, if asked."""
         taken = self._there().take(block)
         while taken is not None:
-            kind, replies = taken
-            self._ready.append(self._results(replies, kind == "later with state"))
+            self._keep(*taken)
             taken = self._there().take(block=False)
 
     def _ask(self, orders: list[Order], kind: str, return_state: bool = False) -> list[Any]:
@@ -303,7 +326,7 @@ class LearnerGroup(Carries, Checkpointable):
             assert taken is not None
             if taken[0] == kind:
                 return self._results(taken[1], return_state)
-            self._ready.append(self._results(taken[1], taken[0] == "later with state"))
+            self._keep(*taken)
 
     def _results(self, replies: list[Reply], return_state: bool) -> list[Any]:
         errors = [reply.error for reply in replies if reply.error is not None]
@@ -314,20 +337,41 @@ class LearnerGroup(Carries, Checkpointable):
             results[0][_WEIGHTS_AFTER] = self._processes.state[COMPONENT_RL_MODULE]
         return results
 
-    def _each(self, function: Callable[[Learner], Any]) -> list[Any]:
+    def _each(self, function: Callable[[Learner], Any], seconds: float | None = None) -> list[Any]:
         """Call a function with every learner; methods by name, as a learner may have its own."""
         if self._processes is None:
             return [self._here().apply(function)]
-        from rlcore_plugin_learners.serving import Order
+        from rlcore_plugin_learners.serving import Order, Portable
 
-        return self._ask([Order(function)] * self.config.num_learners, "ask")
+        orders = [Order(Portable(function))] * self.config.num_learners
+        return self._ask(orders, "ask") if seconds is None else self._ask_within(orders, seconds)
 
-    def _restructure(self, function: Callable[[Learner], Any]) -> None:
-        self._each(function)
+    def _ask_within(self, orders: list[Order], seconds: float) -> list[Any]:
+        """Give an order and return what each learner returned, or nothing where one takes longer."""
+        processes, kind = self._there(), f"{_FORGOTTEN}{next(_NUMBERS)}"
+        processes.give(orders, kind)
+        end = time.monotonic() + seconds
+        while (taken := processes.take(block=False)) is not None or time.monotonic() < end:
+            if taken is None:
+                time.sleep(0.002)
+            elif taken[0] == kind:
+                return self._results(taken[1], False)
+            else:
+                self._keep(*taken)
+        return []
+
+    def _keep(self, kind: str, replies: list[Reply]) -> None:
+        """Keep the results of an asynchronous update, until they are asked for."""
+        if not kind.startswith(_FORGOTTEN):
+            self._ready.append(self._results(replies, kind == "later with state"))
+
+    def _restructure(self, function: Callable[[Learner], Any]) -> Any:
+        result = self._each(function)[0]
         if self._processes is not None:
-            from rlcore_plugin_learners.serving import Order
+            from rlcore_plugin_learners.serving import Order, Portable
 
-            self._processes.give_structure(Order(function))
+            self._processes.give_structure(Order(Portable(function)))
+        return result
 
     def _kept(self) -> dict[str, Any]:
         """Return the state after all updates that were given."""

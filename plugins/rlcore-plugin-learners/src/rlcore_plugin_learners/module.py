@@ -20,6 +20,7 @@ from rlcore.types import Context, EnvSpec
 from rlcore_plugin_learners.actions import ActionDistributions
 from rlcore_plugin_learners.checkpointable import Checkpointable
 from rlcore_plugin_learners.columns import DEFAULT_MODULE_ID, Columns
+from rlcore_plugin_learners.model_config import as_section
 from rlcore_plugin_learners.originals import RL_MODULE
 from rlcore_plugin_learners.overrides import Carries
 from rlcore_plugin_learners.states import Paths, as_arrays, chosen
@@ -27,7 +28,7 @@ from rlcore_plugin_learners.states import Paths, as_arrays, chosen
 if TYPE_CHECKING:
     from rlcore_plugin_learners.multi import MultiRLModule, MultiRLModuleSpec
 
-Batch = Mapping[str, Tensor]
+Batch = Mapping[str, Any]
 
 # modules draw their weights from torch's global generator, which is one for all threads
 _SEEDING: Final = threading.RLock()
@@ -65,14 +66,15 @@ class RLModule(Carries, Checkpointable, nn.Module):
         self,
         observation_space: gymnasium.Space[Any] | None = None,
         action_space: gymnasium.Space[Any] | None = None,
-        model_config: Mapping[str, Any] | None = None,
+        model_config: Any = None,
         *,
         inference_only: bool = False,
     ) -> None:
         super().__init__()
         self.observation_space = observation_space
         self.action_space = action_space
-        self.model_config = dict(model_config or {})
+        is_described = is_dataclass(model_config) and not isinstance(model_config, type)
+        self.model_config = asdict(model_config) if is_described else dict(model_config or {})
         self.inference_only = inference_only
         self.setup()
         self.eval()  # who acts uses it so; a learner puts layers such as dropout into training mode for its losses
@@ -80,34 +82,34 @@ class RLModule(Carries, Checkpointable, nn.Module):
     def setup(self) -> None:
         """Build the networks; weights may come from torch's global generator, which is seeded here and put back."""
 
-    def forward(self, batch: Batch) -> Mapping[str, Tensor]:
+    def forward(self, batch: Batch) -> Mapping[str, Any]:
         """Return what `forward_train` does."""
         return self.forward_train(batch)
 
-    def forward_train(self, batch: Batch) -> Mapping[str, Tensor]:
+    def forward_train(self, batch: Batch) -> Mapping[str, Any]:
         """Return what losses need of the columns `[row, ...]`, such as `action_dist_inputs` and `vf_preds`."""
         return self._forward_train(batch)
 
-    def forward_exploration(self, batch: Batch) -> Mapping[str, Tensor]:
+    def forward_exploration(self, batch: Batch) -> Mapping[str, Any]:
         """Return what collecting needs, without gradients."""
         with torch.no_grad():
             return self._forward_exploration(batch)
 
-    def forward_inference(self, batch: Batch) -> Mapping[str, Tensor]:
+    def forward_inference(self, batch: Batch) -> Mapping[str, Any]:
         """Return what acting greedily needs, without gradients."""
         with torch.no_grad():
             return self._forward_inference(batch)
 
-    def _forward(self, batch: Batch) -> Mapping[str, Tensor]:
+    def _forward(self, batch: Batch) -> Mapping[str, Any]:
         raise NotImplementedError(f"{type(self).__name__} has no _forward")
 
-    def _forward_train(self, batch: Batch) -> Mapping[str, Tensor]:
+    def _forward_train(self, batch: Batch) -> Mapping[str, Any]:
         return self._forward(batch)
 
-    def _forward_exploration(self, batch: Batch) -> Mapping[str, Tensor]:
+    def _forward_exploration(self, batch: Batch) -> Mapping[str, Any]:
         return self._forward(batch)
 
-    def _forward_inference(self, batch: Batch) -> Mapping[str, Tensor]:
+    def _forward_inference(self, batch: Batch) -> Mapping[str, Any]:
         return self._forward(batch)
 
     def get_train_action_dist_cls(self) -> Any:
@@ -181,6 +183,22 @@ class RLModule(Carries, Checkpointable, nn.Module):
             raise ConfigError(f"the state does not fit {type(self).__name__}: {error}") from None
 
 
+TorchRLModule = RLModule
+
+
+class ValueFunctionAPI:
+    """Says that a module has a critic: `compute_values`."""
+
+    def compute_values(self, batch: Batch, embeddings: Any = None) -> Tensor:
+        """Return the value of each row, `[row]`.
+
+        Args:
+            batch: columns.
+            embeddings: what the forward pass returned under that name, or None.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no compute_values")
+
+
 class ModelRLModule(RLModule):
     """A model of rlcore with actor and critic, such as `mlp`.
 
@@ -194,7 +212,7 @@ class ModelRLModule(RLModule):
         """Build the model."""
         if self.observation_space is None or self.action_space is None:
             raise ConfigError("no spaces to build a module for: hand over env=, or spaces in its RLModuleSpec")
-        config = dict(self.model_config)
+        config = as_section(self.model_config)
         component = published("model", config.pop("use", "mlp"))
         schema = component.schema()
         for name in config:
@@ -206,10 +224,10 @@ class ModelRLModule(RLModule):
         self.model = component.build(schema.model_validate(config), context)
         self._has_critic = "critic" in self.model.parts()
 
-    def _forward(self, batch: Batch) -> Mapping[str, Tensor]:
+    def _forward(self, batch: Batch) -> Mapping[str, Any]:
         return {Columns.ACTION_DIST_INPUTS: self.model.actor(batch[Columns.OBS])}
 
-    def _forward_train(self, batch: Batch) -> Mapping[str, Tensor]:
+    def _forward_train(self, batch: Batch) -> Mapping[str, Any]:
         returned = dict(self._forward(batch))
         if self._has_critic:
             returned[Columns.VF_PREDS] = self.compute_values(batch)
@@ -267,7 +285,6 @@ class RLModuleSpec:
         """
         with seeded(seed):
             kind = self.module_class or ModelRLModule
-            config = asdict(self.model_config) if is_dataclass(self.model_config) else self.model_config
             spaces = {"observation_space": self.observation_space, "action_space": self.action_space}
             only = {"inference_only": True} if self.inference_only else {}
-            return kind(**spaces, model_config=config, **only)  # type: ignore[arg-type]
+            return kind(**spaces, model_config=self.model_config, **only)  # type: ignore[arg-type]

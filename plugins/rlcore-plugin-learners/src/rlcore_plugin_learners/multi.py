@@ -59,7 +59,7 @@ class MultiRLModule(RLModule):
         for module_id, spec in self.rl_module_specs.items():
             self.add_module(module_id, spec.build(seed_of(torch.initial_seed(), module_id)))
 
-    def add_module(self, module_id: str, module: Any, *, override: bool = False) -> None:  # type: ignore[override]
+    def add_module(self, module_id: str, module: Any, *, override: bool = False) -> None:
         """Add a module.
 
         Args:
@@ -139,7 +139,7 @@ class MultiRLModule(RLModule):
         self, components: Paths = None, *, not_components: Paths = None, inference_only: bool = False
     ) -> dict[str, Any]:
         """Return the weights of every module, by id; see `RLModule.get_state`."""
-        only = {"inference_only": True} if inference_only else {}
+        only: dict[str, Any] = {"inference_only": True} if inference_only else {}
         return chosen({name: partial(m.get_state, **only) for name, m in self.items()}, components, not_components)
 
     def set_state(self, state: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor
 from rlcore.errors import ConfigError
 from rlcore_plugin_learners.columns import LIFETIME_STEPS, Columns
 from rlcore_plugin_learners.config import AlgorithmConfig, Schedule
+from rlcore_plugin_learners.multi import MultiRLModuleSpec
 from rlcore_plugin_learners.steps import Scheduled
 from rlcore_plugin_learners.torch_learner import TorchLearner
 
@@ -85,11 +86,12 @@ class PPOTorchLearner(TorchLearner):
             first = schedule.at(self.timesteps.get(LIFETIME_STEPS, 0))
             self.curr_entropy_coeffs_per_module[module_id] = torch.tensor(first, device=self.device)
 
-    def remove_module(self, module_id: str, **kwargs: Any) -> None:
-        """Take a module out, with what belongs to it."""
-        super().remove_module(module_id, **kwargs)
+    def remove_module(self, module_id: str, **kwargs: Any) -> MultiRLModuleSpec:
+        """Take a module out, with what belongs to it, and return how to build what is left."""
+        left = super().remove_module(module_id, **kwargs)
         for several in (self.curr_kl_coeffs_per_module, self.curr_entropy_coeffs_per_module, self._entropy_schedules):
             several.pop(module_id, None)
+        return left
 
     def compute_loss_for_module(
         self, *, module_id: str, config: Any, batch: Any, fwd_out: Mapping[str, Tensor]

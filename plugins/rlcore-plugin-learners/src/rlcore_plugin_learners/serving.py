@@ -12,6 +12,7 @@ from multiprocessing.reduction import DupFd
 from operator import methodcaller
 from typing import Any, Final, NamedTuple
 
+import cloudpickle
 import torch
 from rlcore_plugin_ddp.memory import Memory
 from rlcore_plugin_ddp.shared import SharedGroup
@@ -79,6 +80,21 @@ class Order(NamedTuple):
     arguments: tuple[Any, ...] = ()
     changes: bool = True
     together: bool = False
+
+
+class Portable:
+    """A function that goes through a pipe whatever it is, such as a lambda.
+
+    Args:
+        function: of a learner.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._content = cloudpickle.dumps(function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function."""
+        return cloudpickle.loads(self._content)(*arguments)
 
 
 class Reply(NamedTuple):

@@ -15,7 +15,7 @@ from rlcore_plugin_learners.batches import MultiBatch, minibatches
 from rlcore_plugin_learners.columns import ALL_MODULES, DEFAULT_MODULE_ID, DEFAULT_OPTIMIZER, LIFETIME_STEPS
 from rlcore_plugin_learners.gradients import Gradients, rows_of
 from rlcore_plugin_learners.learner import Learner
-from rlcore_plugin_learners.multi import MultiRLModule
+from rlcore_plugin_learners.multi import MultiRLModule, MultiRLModuleSpec
 from rlcore_plugin_learners.states import as_arrays, as_tensors
 from rlcore_plugin_learners.steps import ModuleSteps, Scheduled
 
@@ -139,13 +139,14 @@ class TorchLearner(Gradients):
             for name, step in steps.named.items()
         }
 
-    def remove_module(self, module_id: str, **kwargs: Any) -> None:
-        """Take a module out, and its optimizers with it."""
-        super().remove_module(module_id, **kwargs)
+    def remove_module(self, module_id: str, **kwargs: Any) -> MultiRLModuleSpec:
+        """Take a module out, and its optimizers with it, and return how to build what is left."""
+        left = super().remove_module(module_id, **kwargs)
         steps = self._steps.pop(module_id, None)
         gone = set() if steps is None else {id(parameter) for parameter in steps.parameters()}
         self._params = {ref: parameter for ref, parameter in self._params.items() if id(parameter) not in gone}
         self._compiled.pop(module_id, None)
+        return left
 
     def after_gradient_based_update(self, *, timesteps: dict[str, int]) -> None:
         """Let learning rates follow their schedules, and log them."""
