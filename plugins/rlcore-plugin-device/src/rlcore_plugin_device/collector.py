@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import torch
 from pydantic import BaseModel, Field
@@ -12,7 +12,7 @@ from rlcore.collectors import EnvCollector
 from rlcore.envs import ActionCheck, observation_dtype
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, describe
 from rlcore.state import check_array
-from rlcore.types import done_by, has_memory
+from rlcore.types import Episode, done_by, has_memory
 from rlcore_plugin_device.compiled import compiled_step
 from rlcore_plugin_device.episodes import EpisodeCounter
 from rlcore_plugin_device.memory import Memory
@@ -24,6 +24,23 @@ if TYPE_CHECKING:
 
     from rlcore import Context
     from rlcore.types import CollectedBatch
+
+# numbers of episodes that may wait on the device: 128 MiB of them
+_MOST_UNREAD: Final = 2**24
+
+
+class Unread(NamedTuple):
+    """What the device holds of a batch that the host has not read.
+
+    Attributes:
+        frame: at which the batch began.
+        finite: whether all of its rewards and observations are, 0-d.
+        ended: its episodes, `[2, time, env]`; see `EpisodeCounter.take`.
+    """
+
+    frame: int
+    finite: torch.Tensor
+    ended: torch.Tensor
 
 
 class DeviceCollector(EnvCollector):
@@ -59,12 +76,14 @@ class DeviceCollector(EnvCollector):
         has_state = has_memory(context.model)
         self._memory = Memory(self._policy, self._spec.num_envs, context.device) if has_state else None
         self._episodes = EpisodeCounter(self._spec.num_envs, context.device, context.first_env)
+        self._unread: list[Unread] = []
 
     def collect_columns(self) -> CollectedBatch:
         """Return the next batch as its tensors.
 
         Raises:
-            EnvError: the envs fail, or an observation or reward is not finite; nothing of the batch reaches the buffer.
+            EnvError: the envs fail, or on the CPU an observation or reward is not finite; nothing of the batch reaches
+                the buffer.
             PluginError: an action lies outside of the action space.
         """
         frame = self._context.progress.frames
@@ -73,8 +92,40 @@ class DeviceCollector(EnvCollector):
             noise = self._draw_noise()
         with torch.no_grad():
             self._step_envs(noise, frame)
-            self._finished = self._episodes.take(self._storage.reward, self._storage.done)
+            ended = self._episodes.take(self._storage.reward, self._storage.done)
+            self._unread.append(Unread(frame, self._storage.finite(), ended))
+        if self._context.device.type == "cpu" or sum(batch.ended.numel() for batch in self._unread) > _MOST_UNREAD:
+            self._read()
         return self._storage.batch()
+
+    def episodes(self) -> list[Episode]:
+        """Return the episodes that ended since they were told of last, in the order in which they ended.
+
+        While nobody asks for them they stay on the device: there are some only in an iteration that ends with a row of
+        metrics, an evaluation or a checkpoint, or where a hook takes each episode.
+
+        Raises:
+            EnvError: an observation or reward of a batch since then is not finite.
+        """
+        hooks = self._context.built.get("hooks")
+        if hooks is None or hooks.asked(self.batch_steps * self._spec.frame_skip):
+            self._read()
+        finished, self._finished = self._finished, []
+        return finished
+
+    def _read(self) -> None:
+        """Read what the device holds of the batches since the last time, in one copy, and refuse what is not finite."""
+        unread, self._unread = self._unread, []
+        if not unread:
+            return
+        numbers = torch.cat([torch.cat([batch.finite.double()[None], batch.ended.flatten()]) for batch in unread])
+        for batch, of_batch in zip(unread, numbers.cpu().numpy().reshape(len(unread), -1), strict=True):
+            if not of_batch[0]:
+                raise EnvError(
+                    f"env {self._spec.id!r}: an observation or reward of the batch that began at frame {batch.frame} "
+                    "is not finite; the batch is discarded. Repair the environment"
+                )
+            self._finished += self._episodes.told(of_batch[1:].reshape(batch.ended.shape))
 
     def _step_envs(self, noise: torch.Tensor, frame: int) -> None:
         storage, heart = self._storage, self._context.heart
@@ -93,7 +144,9 @@ class DeviceCollector(EnvCollector):
                 self._memory.keep(remembered[0], step.terminated | step.truncated)
             heart.beats += 1
         actions = storage.finish()
-        self._check(actions, frame)
+        if self._checks_actions:
+            self._check_actions(actions.cpu())
+            self._checks_actions = actions.device.type == "cpu"  # elsewhere a copy of each batch would cost too much
         described = self._policy.describe(torch.stack(parameters), actions)
         storage.describe(described if self._memory is None else {**described, **self._memory.described()})
 
@@ -127,17 +180,6 @@ class DeviceCollector(EnvCollector):
                 "discarded"
             ) from error
 
-    def _check(self, actions: torch.Tensor, frame: int) -> None:
-        """Refuse numbers that are not finite, and actions outside of their space."""
-        if not self._storage.finite():
-            raise EnvError(
-                f"env {self._spec.id!r}: an observation or reward of the batch that began at frame {frame} is not "
-                "finite; the batch is discarded. Repair the environment"
-            )
-        if self._checks_actions:
-            self._check_actions(actions.cpu())
-            self._checks_actions = actions.device.type == "cpu"  # elsewhere a copy of each batch would cost too much
-
     def close(self) -> None:
         """Close the envs."""
         self._env.close()
@@ -150,11 +192,17 @@ class DeviceCollector(EnvCollector):
         return self._episodes.running
 
     def _save_episodes(self) -> Any:
+        self._read()
         return {
             "env": self._env.state_dict(),
             "observation": self._storage.observation[-1],
             "episodes": self._episodes.state_dict(),
             **({} if self._memory is None else {"memory": self._memory.state_dict()}),
+            **(
+                {"untold": [(each.return_, each.length, each.env_index) for each in self._finished]}
+                if self._finished
+                else {}
+            ),
         }
 
     def _load_episodes(self, episodes: Mapping[str, Any]) -> None:
@@ -168,6 +216,7 @@ class DeviceCollector(EnvCollector):
         self._env.load_state_dict(episodes["env"])
         self._storage.observation[-1] = episodes["observation"].to(self._context.device)
         self._episodes.load_state_dict(episodes["episodes"])
+        self._finished = [Episode(*each, {}) for each in episodes.get("untold", ())]
         if self._memory is not None:
             self._memory.load_state_dict(episodes["memory"])
 
