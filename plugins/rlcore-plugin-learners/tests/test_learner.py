@@ -818,3 +818,18 @@ def test_networks_may_be_described_in_the_names_of_rllib():
 
 
 SECTION = {"hidden": [8], "activation": "relu"}
+
+
+class Supervised(Linear):
+    """Computes its own loss."""
+
+    def compute_self_supervised_loss(self, *, learner, module_id, config, batch, fwd_out):
+        learner.metrics.log_value((module_id, "own"), 1.0)
+        return fwd_out["output"].square().mean()
+
+
+def test_a_module_may_compute_its_own_loss():
+    spec = MultiRLModuleSpec({"a": RLModuleSpec(Linear), "b": RLModuleSpec(Supervised)})
+    learner = AlgorithmConfig(learner_class=Regression).rl_module(rl_module_spec=spec).build_learner()
+    results = learner.update({"a": rows(4), "b": {Columns.OBS: rows(4)[Columns.OBS]}})
+    assert (results["b"]["own"], "error" in results["a"]) == (1, True)

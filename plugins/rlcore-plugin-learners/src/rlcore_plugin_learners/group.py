@@ -22,10 +22,11 @@ from rlcore_plugin_learners.config import AlgorithmConfig
 from rlcore_plugin_learners.learner import Learner
 from rlcore_plugin_learners.module import RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
+from rlcore_plugin_learners.old_names import OldNames
 from rlcore_plugin_learners.originals import LEARNER_GROUP
 from rlcore_plugin_learners.overrides import Carries
 from rlcore_plugin_learners.shards import shards
-from rlcore_plugin_learners.states import Paths, chosen_of
+from rlcore_plugin_learners.states import Paths, below, chosen_of
 
 if TYPE_CHECKING:
     from rlcore_plugin_learners.processes import LearnerProcesses
@@ -39,7 +40,7 @@ _FORGOTTEN = "forgotten "
 _NUMBERS = count()
 
 
-class LearnerGroup(Carries, Checkpointable):
+class LearnerGroup(Carries, Checkpointable, OldNames):
     """Learners of the same modules: one in this process, or several in processes of their own.
 
     Several share the rows of a batch, and average their gradients over all of them. Where one is lost, all begin again
@@ -151,14 +152,6 @@ class LearnerGroup(Carries, Checkpointable):
             return self._update_later(orders, full, return_state)
         return self._ask(orders, "update", return_state)
 
-    def update_from_batch(self, batch: Any, **kwargs: Any) -> Results:
-        """Do what `update` does with a batch."""
-        return self.update(batch=batch, **kwargs)
-
-    def update_from_episodes(self, episodes: Any, **kwargs: Any) -> Results:
-        """Do what `update` does with episodes."""
-        return self.update(episodes=episodes, **kwargs)
-
     def add_module(
         self,
         *,
@@ -198,7 +191,7 @@ class LearnerGroup(Carries, Checkpointable):
             not_components: paths of what to leave out.
             inference_only: whether to leave out the weights that acting does not need.
         """
-        chosen, left_out = _below(components), _below(not_components)
+        chosen, left_out = (below(COMPONENT_LEARNER, paths) for paths in (components, not_components))
         ask = methodcaller("get_state", chosen, not_components=left_out, inference_only=inference_only)
         if self._processes is not None and not inference_only:
             return {COMPONENT_LEARNER: chosen_of(self._kept(), chosen, left_out)}
@@ -217,8 +210,8 @@ class LearnerGroup(Carries, Checkpointable):
 
     def restore_from_path(self, path: str | Path, *, component: str | None = None) -> None:
         """Set the state of every learner from a folder; see `Learner.restore_from_path`."""
-        below = None if component is None else next(iter(_below(component) or []), None)
-        self._each(methodcaller("restore_from_path", Path(path).absolute(), component=below))
+        inner = next(iter(below(COMPONENT_LEARNER, component) or []), None)
+        self._each(methodcaller("restore_from_path", Path(path).absolute(), component=inner))
 
     def get_weights(self, module_ids: Collection[str] | None = None) -> dict[str, Any]:
         """Return the weights of modules, by id; of all by default."""
@@ -400,10 +393,3 @@ class LearnerGroup(Carries, Checkpointable):
         if self._processes is None or not self._processes.runs:
             raise ConfigError("the group of learners was shut down; build another")
         return self._processes
-
-
-def _below(paths: Paths) -> list[str] | None:
-    """Return paths in the state of a learner, of paths in that of a group; None for everything."""
-    several = [] if paths is None else [paths] if isinstance(paths, str) else list(paths)
-    below = [path.removeprefix(f"{COMPONENT_LEARNER}/") for path in several if path != COMPONENT_LEARNER]
-    return below or None

@@ -27,6 +27,7 @@ from rlcore_plugin_learners.columns import (
 from rlcore_plugin_learners.metrics import MetricsLogger
 from rlcore_plugin_learners.module import RLModule, RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModule, MultiRLModuleSpec, seed_of
+from rlcore_plugin_learners.old_names import OldNames
 from rlcore_plugin_learners.originals import LEARNER
 from rlcore_plugin_learners.overrides import Carries
 from rlcore_plugin_learners.states import Paths, chosen
@@ -42,7 +43,7 @@ _GENERATOR: Final = "generator"
 _UPDATES: Final = "weights_seq_no"
 
 
-class Learner(Carries, Checkpointable, ABC):
+class Learner(Carries, Checkpointable, OldNames, ABC):
     """Trains modules on batches that are handed to it.
 
     Args:
@@ -147,14 +148,6 @@ class Learner(Carries, Checkpointable, ABC):
         """Return what a function of this learner returns; a group asks its learners so."""
         return func(self, *args, **kwargs)
 
-    def update_from_batch(self, batch: Any, **kwargs: Any) -> dict[str, Any]:
-        """Do what `update` does with a batch, or with several in a list."""
-        return self.update(**{"batches" if isinstance(batch, list) else "batch": batch}, **kwargs)
-
-    def update_from_episodes(self, episodes: Any, **kwargs: Any) -> dict[str, Any]:
-        """Do what `update` does with episodes."""
-        return self.update(episodes=episodes, **kwargs)
-
     def update(
         self,
         batch: Any = None,
@@ -251,16 +244,14 @@ class Learner(Carries, Checkpointable, ABC):
     def compute_losses(
         self, *, fwd_out: Mapping[str, Mapping[str, Tensor]], batch: Mapping[str, ModuleBatch]
     ) -> dict[str, Tensor]:
-        """Return the loss of each module, 0-d, from what the modules returned for a minibatch."""
-        return {
-            module_id: self.compute_loss_for_module(
-                module_id=module_id,
-                config=self.config.get_config_for_module(module_id),
-                batch=batch[module_id],
-                fwd_out=returned,
-            )
-            for module_id, returned in fwd_out.items()
-        }
+        """Return the loss of each module, 0-d, from what it returned for a minibatch; a module may compute its own."""
+        losses = {}
+        for module_id, returned in fwd_out.items():
+            given = {"config": self.config.get_config_for_module(module_id), "batch": batch[module_id]}
+            own = getattr(self.module[module_id], "compute_self_supervised_loss", None)
+            compute = self.compute_loss_for_module if own is None else partial(own, learner=self)
+            losses[module_id] = compute(module_id=module_id, fwd_out=returned, **given)
+        return losses
 
     @abstractmethod
     def compute_loss_for_module(

@@ -77,6 +77,12 @@ def nested(path: str, state: Mapping[str, Any]) -> dict[str, Any]:
     return dict(state)
 
 
+def below(part: str, paths: Paths) -> list[str] | None:
+    """Return paths in a part of a state, of paths in it or in the whole; None for everything."""
+    several = [path.removeprefix(f"{part}/") for path in _paths(paths) if path != part]
+    return several or None
+
+
 def _touches(name: str, components: Paths) -> bool:
     return components is None or name in {path.partition("/")[0] for path in _paths(components)}
 
