@@ -833,3 +833,9 @@ def test_a_module_may_compute_its_own_loss():
     learner = AlgorithmConfig(learner_class=Regression).rl_module(rl_module_spec=spec).build_learner()
     results = learner.update({"a": rows(4), "b": {Columns.OBS: rows(4)[Columns.OBS]}})
     assert (results["b"]["own"], "error" in results["a"]) == (1, True)
+
+
+def test_a_batch_of_several_modules_says_of_how_many_steps_it_is():
+    batch = MultiAgentBatch({"a": rows(6), "b": rows(2)}, env_steps=8)
+    assert (batch.count, batch.env_steps(), batch.agent_steps()) == (8, 8, 8)
+    assert built("a", "b").update(batch, num_epochs=2)["__all_modules__"]["num_env_steps_trained"] == 16

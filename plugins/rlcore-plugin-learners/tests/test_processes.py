@@ -17,6 +17,7 @@ from rlcore import (
     AlgorithmConfig,
     Columns,
     LearnerGroup,
+    MultiAgentBatch,
     MultiRLModuleSpec,
     PPOConfig,
     RLModule,
@@ -376,3 +377,8 @@ def test_overrides_are_called_in_other_processes_too(made):
     weights = [g.get_weights()["default_policy"]["net.weight"] for g in (group, plain)]
     np.testing.assert_allclose(*weights, rtol=0, atol=1e-6)
     group.shutdown()
+
+
+def test_learners_share_the_steps_of_a_batch(made):
+    results = made(2, "a", "b").update(MultiAgentBatch({"a": rows(6), "b": rows(3)}, env_steps=9))
+    assert [result["__all_modules__"]["num_env_steps_trained"] for result in results] == [4, 5]

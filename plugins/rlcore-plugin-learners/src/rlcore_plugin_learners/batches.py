@@ -89,10 +89,25 @@ class TrainingData:
             pieces = _of_ray(value) if form.endswith("_refs") else _pieces(value)
         return _rows_by_module(pieces, form, device, ids)
 
+    def env_steps(self) -> int:
+        """Return how many steps of envs it is of; 0 where no batch says it."""
+        pieces = [self.batch] if self.batches is None else self.batches
+        return sum(piece.env_steps() for piece in pieces if hasattr(piece, "env_steps"))
+
 
 @dataclass
 class Shard(TrainingData):
-    """The rows of one learner of a group, which may be none; tensors by module already, in `batch`."""
+    """The rows of one learner of a group, which may be none; tensors by module already, in `batch`.
+
+    Attributes:
+        steps: of envs.
+    """
+
+    steps: int = 0
+
+    def env_steps(self) -> int:
+        """Return how many steps of envs it is of."""
+        return self.steps
 
     def by_module(self, *_: Any) -> MultiBatch:
         """Return them."""

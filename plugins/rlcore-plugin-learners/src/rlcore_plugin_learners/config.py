@@ -66,6 +66,7 @@ class AlgorithmConfig(Carries, OtherSettings):
     """
 
     original: ClassVar[Original] = CONFIG
+    framework_str: ClassVar[str] = "torch"
 
     env: Any = None
     env_config: dict[str, Any] = field(default_factory=dict)
@@ -229,6 +230,15 @@ class AlgorithmConfig(Carries, OtherSettings):
         }
         whole = chosen if isinstance(chosen, MultiRLModuleSpec) else MultiRLModuleSpec()
         return replace(whole, rl_module_specs=filled)
+
+    def get_rl_module_spec(self, env: Any = None) -> RLModuleSpec:
+        """Return how the first of the modules is built, with the spaces of the env in it."""
+        return next(iter(self.get_multi_rl_module_spec(env).specs().values()))
+
+    @property
+    def is_multi_agent(self) -> bool:
+        """Whether there are modules of other ids than `default_policy`."""
+        return bool(set(self.policies) - {DEFAULT_MODULE_ID})
 
     def get_default_rl_module_spec(self) -> RLModuleSpec | MultiRLModuleSpec:
         """Return the spec of modules where none is set."""

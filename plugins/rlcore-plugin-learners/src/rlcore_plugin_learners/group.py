@@ -147,7 +147,7 @@ class LearnerGroup(Carries, Checkpointable, OldNames):
         ids = self._there().state[COMPONENT_RL_MODULE]
         data = given.by_module(torch.device("cpu"), ids, num_iters)
         self._check_ids(data)
-        orders = shards(data, self.config.num_learners, timesteps or {}, settings)
+        orders = shards(data, self.config.num_learners, timesteps or {}, settings, given.env_steps())
         if async_update:
             return self._update_later(orders, full, return_state)
         return self._ask(orders, "update", return_state)

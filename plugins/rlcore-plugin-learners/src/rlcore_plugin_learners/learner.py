@@ -79,6 +79,7 @@ class Learner(Carries, Checkpointable, OldNames, ABC):
         self.generator = torch.Generator().manual_seed(seed_of(config.seed, "noise"))
         self.timesteps: dict[str, int] = {}
         self.weights_seq_no = 0
+        self._env_steps = 0  # of the batch
         self._module_spec = None if module_spec is None else module_spec.as_multi_rl_module_spec()
         self._given = None if module is None else module.as_multi_rl_module()
         self._module: MultiRLModule | None = None
@@ -189,6 +190,7 @@ class Learner(Carries, Checkpointable, OldNames, ABC):
         """
         given = training_data or TrainingData(batch, batches, batch_refs, episodes, episodes_refs, data_iterators)
         data = given.by_module(self._device, self.module.keys(), num_iters)
+        self._env_steps = given.env_steps()
         settings = self._settings(num_epochs, minibatch_size, shuffle_batch_per_epoch)
         return self._update_on(data, timesteps or {}, num_total_minibatches, *settings)
 

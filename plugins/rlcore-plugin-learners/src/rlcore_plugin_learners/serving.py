@@ -181,11 +181,15 @@ def _sendable(error: Exception) -> Exception:
 
 
 def update(
-    learner: Learner, columns: dict[str, dict[str, Any]], timesteps: dict[str, int], settings: dict[str, Any]
+    learner: Learner,
+    columns: dict[str, dict[str, Any]],
+    timesteps: dict[str, int],
+    settings: dict[str, Any],
+    env_steps: int,
 ) -> dict[str, Any]:
     """Let a learner take its part of an update."""
     data = {
         module_id: ModuleBatch({name: torch.from_numpy(column) for name, column in several.items()})
         for module_id, several in columns.items()
     }
-    return learner.update(training_data=Shard(data), timesteps=timesteps, **settings)
+    return learner.update(training_data=Shard(data, steps=env_steps), timesteps=timesteps, **settings)

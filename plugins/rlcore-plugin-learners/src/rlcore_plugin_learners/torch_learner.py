@@ -197,7 +197,7 @@ class TorchLearner(Gradients):
         self._check_finite()
 
     def _log_rows(self, rows: Mapping[str, int], size: int | None, taken: int, steps: int, most: int) -> None:
-        """Log how many rows were trained on, and the number of the update; a step of the env has a row of a module."""
+        """Log how many rows were trained on, steps of envs, and the number of the update."""
         epochs, rest = divmod(min(taken, most) if most else taken, steps)
         counts = {name: epochs * count + min(count, rest * (size or count)) for name, count in rows.items()}
         for module_id, count in counts.items():
@@ -206,7 +206,8 @@ class TorchLearner(Gradients):
             self.metrics.log_value((module_id, "weights_seq_no"), self.weights_seq_no + 1, reduce="item")
         if counts:
             self._log_count((ALL_MODULES, _TRAINED), sum(counts.values()))
-            self._log_count((ALL_MODULES, "num_env_steps_trained"), max(counts.values()))
+            steps_of_envs = round(self._env_steps * sum(counts.values()) / sum(rows.values())) or max(counts.values())
+            self._log_count((ALL_MODULES, "num_env_steps_trained"), steps_of_envs)
 
     def _log_count(self, key: tuple[str, str], count: int) -> None:
         self.metrics.log_value(key, count, reduce="sum")
