@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -113,6 +113,20 @@ class Shard(TrainingData):
         """Return them."""
         data: MultiBatch = self.batch
         return data
+
+
+def check_ids(data: Iterable[str], there: Collection[str]) -> None:
+    """Refuse data for a module that is not there.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    for module_id in data:
+        if module_id not in there:
+            raise ConfigError(
+                f"the batch is for a module {module_id!r}, which is not here{did_you_mean(module_id, there)}; "
+                f"there are {', '.join(there) or 'none'}"
+            )
 
 
 def _of_ray(references: Any) -> list[Any]:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import torch
 
-from rlcore.errors import ConfigError, RankLost, did_you_mean
-from rlcore_plugin_learners.batches import TrainingData
+from rlcore.errors import ConfigError, RankLost
+from rlcore_plugin_learners.batches import TrainingData, check_ids
 from rlcore_plugin_learners.checkpointable import Checkpointable
 from rlcore_plugin_learners.columns import COMPONENT_LEARNER, COMPONENT_RL_MODULE
 from rlcore_plugin_learners.config import AlgorithmConfig
@@ -129,25 +129,35 @@ class LearnerGroup(Carries, Checkpointable, OldNames):
             "num_epochs": num_epochs,
             "minibatch_size": minibatch_size,
             "shuffle_batch_per_epoch": shuffle_batch_per_epoch,
+            "num_iters": num_iters,
         }
         settings = {name: value for name, value in settings.items() if value is not None}
         given = training_data or TrainingData(batch, batches, batch_refs, episodes, episodes_refs, data_iterators)
         if full not in ("wait", "drop"):
             raise ConfigError(f"full is {full!r}; it takes 'wait' or 'drop'")
+        return self._update(given, timesteps or {}, settings, async_update, full, return_state)
+
+    def _update(
+        self,
+        given: TrainingData,
+        timesteps: Mapping[str, int],
+        settings: dict[str, Any],
+        async_update: bool,
+        full: str,
+        return_state: bool,
+    ) -> Results:
         if self._processes is None:
             if async_update:
                 raise ConfigError("async_update=True takes learners in other processes: num_learners of 1 or more")
             learner = self._here()
-            if num_iters is not None:
-                settings["num_iters"] = num_iters
             result = learner.update(training_data=given, timesteps=timesteps, **settings)
             if return_state:
                 result[_WEIGHTS_AFTER] = learner.get_state(COMPONENT_RL_MODULE)[COMPONENT_RL_MODULE]
             return [result]
         ids = self._there().state[COMPONENT_RL_MODULE]
-        data = given.by_module(torch.device("cpu"), ids, num_iters)
-        self._check_ids(data)
-        orders = shards(data, self.config.num_learners, timesteps or {}, settings, given.env_steps())
+        data = given.by_module(torch.device("cpu"), ids, settings.pop("num_iters", None))
+        check_ids(data, ids)
+        orders = shards(data, self.config.num_learners, timesteps, settings, given.env_steps())
         if async_update:
             return self._update_later(orders, full, return_state)
         return self._ask(orders, "update", return_state)
@@ -373,16 +383,6 @@ class LearnerGroup(Carries, Checkpointable, OldNames):
         while self._processes.waiting:
             self._collect(block=True)
         return self._processes.state
-
-    def _check_ids(self, data: Mapping[str, Any]) -> None:
-        assert self._processes is not None
-        there = self._processes.state[COMPONENT_RL_MODULE]
-        for module_id in data:
-            if module_id not in there:
-                raise ConfigError(
-                    f"the batch is for a module {module_id!r}, which is not here{did_you_mean(module_id, there)}; "
-                    f"there are {', '.join(there) or 'none'}"
-                )
 
     def _here(self) -> Learner:
         if self._learner is None:

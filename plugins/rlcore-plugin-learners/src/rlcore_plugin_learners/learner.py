@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from rlcore.errors import ConfigError, NotBuiltError, did_you_mean
 from rlcore.learners import in_training, trained_layers
 from rlcore.types import Alone, Group
-from rlcore_plugin_learners.batches import ModuleBatch, MultiBatch, TrainingData
+from rlcore_plugin_learners.batches import ModuleBatch, MultiBatch, TrainingData, check_ids
 from rlcore_plugin_learners.checkpointable import Checkpointable
 from rlcore_plugin_learners.columns import (
     ALL_MODULES,
@@ -207,7 +207,7 @@ class Learner(Carries, Checkpointable, OldNames, ABC):
     def _update_on(
         self, data: MultiBatch, timesteps: Mapping[str, int], most: int, epochs: int, size: int | None, shuffles: bool
     ) -> dict[str, Any]:
-        self._check_ids(data)
+        check_ids(data, self.module)
         data = {module_id: columns for module_id, columns in data.items() if self._is_trained(module_id, data)}
         self.timesteps |= timesteps
         try:
@@ -370,28 +370,16 @@ class Learner(Carries, Checkpointable, OldNames, ABC):
             _EXTRA: self.get_extra_state,
         }
 
-    def _setters(self) -> dict[str, Callable[[Any], None]]:
+    def _setters(self) -> dict[str, Callable[[Any], Any]]:
         return {
             COMPONENT_RL_MODULE: self.module.set_state,
             COMPONENT_OPTIMIZER: self._set_optimizer_state,
             COMPONENT_METRICS_LOGGER: self.metrics.set_state,
             _CLOCKS: lambda value: setattr(self, "timesteps", dict(value)),
             _UPDATES: lambda value: setattr(self, "weights_seq_no", int(value)),
-            _GENERATOR: self._set_generator,
+            _GENERATOR: lambda value: self.generator.set_state(torch.as_tensor(np.array(value))),
             _EXTRA: self.set_extra_state,
         }
-
-    def _set_generator(self, value: Any) -> None:
-        self.generator.set_state(torch.as_tensor(np.array(value)))
-
-    def _check_ids(self, data: MultiBatch) -> None:
-        for module_id in data:
-            if module_id not in self.module:
-                there = self.module.keys()
-                raise ConfigError(
-                    f"the batch is for a module {module_id!r}, which is not here{did_you_mean(module_id, there)}; "
-                    f"there are {', '.join(there) or 'none'}"
-                )
 
     def _is_trained(self, module_id: str, data: MultiBatch) -> bool:
         return module_id != ALL_MODULES and self.should_module_be_updated(module_id, data)

@@ -76,4 +76,4 @@ MULTI_RL_MODULE: Final = of(
         "_forward": "override _forward_train, _forward_exploration and _forward_inference",
     },
 )
-CONFIG: Final = of("AlgorithmConfig", {})
+CONFIG: Final = of("AlgorithmConfig", {"is_multi_agent": "multi_agent(policies=...) says it"})
