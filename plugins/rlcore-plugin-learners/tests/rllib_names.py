@@ -17,7 +17,6 @@ def classes():
         from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
         from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
         from ray.rllib.core.learner.learner_group import LearnerGroup
-        from ray.rllib.core.learner.torch.torch_learner import TorchLearner
         from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
         from ray.rllib.core.rl_module.rl_module import RLModule
     return {

@@ -134,14 +134,11 @@ def use_config(kind, folder):
     use_learners(folder=folder, config=kind)
     config.environment(observation_space=OBSERVATIONS, action_space=ACTIONS).rl_module(model_config={"hidden": [8]})
     config.build_learner_group().shutdown()
-    (
-        config.get_rl_module_spec(),
-        config.get_config_for_module("a"),
-        config.items(),
-        config.keys(),
-        config.values(),
-        config.get("lr"),
-    )
+    config.get_rl_module_spec()
+    config.get_config_for_module("a")
+    for call in (config.items, config.keys, config.values):
+        call()
+    config.get("lr")
     kind.from_dict(config.to_dict())
     for name in ("build", "build_algo"):
         with suppress(NotSupportedError):
