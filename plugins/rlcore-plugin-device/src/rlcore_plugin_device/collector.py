@@ -15,6 +15,7 @@ from rlcore.state import check_array
 from rlcore.types import Episode, done_by, has_memory
 from rlcore_plugin_device.compiled import compiled_step
 from rlcore_plugin_device.episodes import EpisodeCounter
+from rlcore_plugin_device.form import Form, is_same, writes_to
 from rlcore_plugin_device.memory import Memory
 from rlcore_plugin_device.storage import Storage
 from rlcore_plugin_device.tensor_env import TensorEnv, TensorStep, torch_dtype
@@ -71,6 +72,8 @@ class DeviceCollector(EnvCollector):
         dtype = torch_dtype(observation_dtype(space))
         self._storage = Storage(self._steps, self._spec.num_envs, space.shape, dtype, context.device)
         self._compiled = compiled_step(self._env, context) if config.compile else None
+        self._form = Form(self._spec, self._env.device, type(self._env).__name__)
+        self._checks_form = True
         self._check_actions = ActionCheck(self._spec)
         self._checks_actions = True
         has_state = has_memory(context.model)
@@ -92,10 +95,6 @@ class DeviceCollector(EnvCollector):
             noise = self._draw_noise()
         with torch.no_grad():
             self._step_envs(noise, frame)
-            ended = self._episodes.take(self._storage.reward, self._storage.done)
-            self._unread.append(Unread(frame, self._storage.finite(), ended))
-        if self._context.device.type == "cpu" or sum(batch.ended.numel() for batch in self._unread) > _MOST_UNREAD:
-            self._read()
         return self._storage.batch()
 
     def episodes(self) -> list[Episode]:
@@ -144,6 +143,10 @@ class DeviceCollector(EnvCollector):
                 self._memory.keep(remembered[0], step.terminated | step.truncated)
             heart.beats += 1
         actions = storage.finish()
+        self._unread.append(Unread(frame, storage.finite(), self._episodes.take(storage.reward, storage.done)))
+        # before the actions are checked: what follows from an observation that is not finite is the env's error
+        if self._checks_actions or sum(batch.ended.numel() for batch in self._unread) > _MOST_UNREAD:
+            self._read()
         if self._checks_actions:
             self._check_actions(actions.cpu())
             self._checks_actions = actions.device.type == "cpu"  # elsewhere a copy of each batch would cost too much
@@ -154,7 +157,9 @@ class DeviceCollector(EnvCollector):
         """Begin an episode in every env."""
         seed = self._reset_seed(frame) + self._context.first_env
         with self._blaming_the_env(frame):
-            self._storage.observation[0] = self._env.reset_tensors(seed)
+            observation = self._env.reset_tensors(seed)
+            self._form.check_observation(observation, "reset_tensors")
+        self._storage.observation[0] = observation
         self._episodes.reset()
         if self._memory is not None:
             self._memory.begin()
@@ -166,7 +171,22 @@ class DeviceCollector(EnvCollector):
             return self._compiled(self._policy.act, *inputs)
         acted = self._policy.act(*inputs)
         with self._blaming_the_env(frame):
-            return acted, self._env.step_tensors(acted[0])
+            if not self._checks_form:
+                return acted, self._env.step_tensors(acted[0])
+            return acted, self._first_step(acted[0])
+
+    def _first_step(self, action: torch.Tensor) -> TensorStep:
+        """Return the first step, if it is of the form that later ones are written in."""
+        version = writes_to(action)
+        step = self._env.step_tensors(action)
+        self._form.check_step(step)
+        if writes_to(action) != version:
+            raise EnvError(
+                f"env {self._spec.id!r}: {type(self._env).__name__}.step_tensors changes the actions in place; work on "
+                "a copy"
+            )
+        self._checks_form = False
+        return step
 
     @contextmanager
     def _blaming_the_env(self, frame: int) -> Iterator[None]:
@@ -229,7 +249,7 @@ def _tensor_env(context: Context) -> TensorEnv:
             "of rlcore-plugin-torch-envs or a TensorEnv of your own, or [collector] use = 'local'",
             remedy={"collector": {"use": "local"}},
         )
-    if env.device.type != context.device.type:
+    if not is_same(env.device, context.device):
         raise ConfigError(
             f"[env] {context.env_spec.id!r} has its tensors on {env.device}, and the run is on {context.device}; build "
             "it with context.device"
