@@ -19,9 +19,8 @@ def classes():
         from ray.rllib.core.learner.learner_group import LearnerGroup
         from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
         from ray.rllib.core.rl_module.rl_module import RLModule
-    return {
-        kind.__name__: kind for kind in (AlgorithmConfig, LearnerGroup, MultiRLModule, PPOTorchLearner, RLModule)
-    } | {"TorchLearner": TorchLearner}
+    kinds = (AlgorithmConfig, LearnerGroup, MultiRLModule, PPOTorchLearner, RLModule)
+    return {kind.__name__: kind for kind in kinds}
 
 
 def names_of(kind):
