@@ -1,8 +1,8 @@
 """Trains CartPole by rejax, as one program of JAX: an iteration of the training loop, so many times, without a host.
 
-It answers each line of its input by a line of JSON: `train 5` by the seconds that so many iterations took, `seed 2` by
-beginning again with that seed, `return` by the mean return of the greedy policy. The first line that it writes has the
-seconds of compiling.
+It answers each line of its input by a line of JSON: `train 5` by the seconds of the processor that so many iterations
+took, `seed 2` by beginning again with that seed, `return` by the mean return of the greedy policy. The first line that
+it writes has the seconds of compiling.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import jax
@@ -50,13 +50,13 @@ def main() -> None:
     print(json.dumps(perf_counter() - began), flush=True)
     for line in sys.stdin:
         what, *number = line.split()
-        began = perf_counter()
+        began = process_time()
         if what == "return":
             print(json.dumps(greedy_return(algorithm, state, args.algorithm == "ppo", args.episodes)), flush=True)
             continue
         state = initial(jax.random.PRNGKey(int(number[0]))) if what == "seed" else train(state, int(number[0]))
         jax.block_until_ready(state)
-        print(json.dumps(perf_counter() - began), flush=True)
+        print(json.dumps(process_time() - began), flush=True)
 
 
 if __name__ == "__main__":
