@@ -52,7 +52,8 @@ gpu: $(GPU)/.installed
 # Where the net cannot be reached, what is there has to do.
 $(GPU)/.installed: $(wildcard plugins/*/pyproject.toml)
 	$(PYTHON) -m venv --system-site-packages $(GPU)
-	$(GPU)/bin/python -m pip install -qq --retries 0 -e .[test] $(GPU_PLUGINS) pytest-xdist \
+	-$(GPU)/bin/python -m pip install -qq --retries 0 'setuptools>=77' wheel
+	$(GPU)/bin/python -m pip install -qq --retries 0 --no-build-isolation -e .[test] $(GPU_PLUGINS) pytest-xdist \
 		|| $(GPU)/bin/python -m pip install -qq --no-deps --no-build-isolation -e . $(GPU_PLUGINS)
 	touch $@
 
