@@ -57,6 +57,7 @@ def trainer_of(
         "evaluator.every=1_000_000_000",
         "evaluator.at_start=false",
         "evaluator.episodes=1",
+        "logger=[]",
         "hook=[]",
     ]
     config = load_config(example, [*sizes, *changes])
