@@ -58,6 +58,7 @@ WORK: Final = {
         "ppo-cartpole.toml", ("scheduler=[]", "optimizer.lr=1e-3"), 4096, 128, 4, goal=5_000_000
     ),
     "PQN, CartPole, 4,096 envs": Work("pqn-cartpole.toml", ("scheduler=[]", "optimizer.use=adam"), 4096, 32, 16),
+    "SAC, Pendulum, 256 envs": Work("sac-pendulum-device.toml", ("buffer.minibatch_size=512",), 256, 1, 1),
 }
 
 

@@ -16,6 +16,7 @@ NAMES = [
     "components train and resume",
     "PPO, CartPole, 4,096 envs",
     "PQN, CartPole, 4,096 envs",
+    "SAC, Pendulum, 256 envs",
 ]
 
 
