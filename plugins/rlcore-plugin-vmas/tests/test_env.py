@@ -12,7 +12,7 @@ from rlcore_plugin_vmas.config import Config
 from rlcore_plugin_vmas.env import make
 
 from rlcore.errors import RlcoreError, StorageError
-from rlcore.state import through_checkpoint
+from rlcore.state import modules_of, through_checkpoint
 from rlcore.types import Context
 
 
@@ -133,6 +133,10 @@ def test_a_resume_in_the_middle_of_episodes_is_exact(scenario):
 )
 def test_a_scenario_that_cannot_be_saved_is_told(scenario, reason):
     assert reason in env_of(scenario, 4).inexact()
+
+
+def test_a_resume_compares_the_simulator():
+    assert {"vmas", "vmas.simulator.core", "rlcore_plugin_vmas.env"} <= set(modules_of(env_of("simple", 1)))
 
 
 def test_the_state_of_other_envs_is_refused():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +12,8 @@ import numpy as np
 import torch
 from rlcore_plugin_device import TensorEnv, TensorStep
 from torch import Tensor
+from vmas.simulator.core import World
+from vmas.simulator.environment import Environment
 
 from rlcore.errors import ConfigError
 from rlcore.state import check_array, through_checkpoint
@@ -148,6 +150,10 @@ class VmasEnv(TensorEnv):
         with torch.inference_mode(False):
             Variables.of(self._simulator).load_state_dict(state, self.device)
         self._generators.load_state_dict(state["generators"])
+
+    def modules(self) -> Iterator[str]:
+        """Yield the modules of the simulator, the first of which has its version."""
+        yield from ("vmas", Environment.__module__, World.__module__)
 
     def inexact(self) -> str | None:
         """Return why a resume would not go on exactly; it is tried out in two worlds, once."""
