@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
@@ -95,8 +96,7 @@ class GradientLearner(Updating):
         self._alone = len(self._steps) == 1
         self._norms = ["grad_norm" if self._alone else f"grad_norm/{name}" for name in self.optimizers]
         self._flags = [step.skipped for step in self._steps]
-        self._reads_late = context.device.type != "cpu"  # each reading is waited for
-        self._read_at = 0, 0  # iterations and updates
+        self._on_device = context.device.type != "cpu"  # each number that is read is waited for
         check_optimizers(self._named_steps)
         self._paces = Paces(self._loss, self._steps)
         if takes_turns(self._loss) and not self._paces.in_turn:
@@ -174,40 +174,16 @@ class GradientLearner(Updating):
         return self._hooks.used("optimizer") or self._hooks.used("post_loss")
 
     def end_iteration(self) -> None:
-        """Move the schedules, after checking on the CPU that every step of the iteration was finite.
+        """Move the schedules, after checking that every step of the iteration was finite.
+
+        A device is asked at the end of iterations that end with a row of metrics, an evaluation or a checkpoint.
 
         Raises:
             NumericalError: one was not.
         """
-        if not self._reads_late:
+        if not self._on_device or self._hooks.asked(0):
             self.check_finite()
         self.apply_schedules()
-
-    def late(self) -> dict[Any, Tensor]:
-        """Return how many steps were not finite since that was read; nothing on the CPU."""
-        unread = self._reads_late and self.progress.updates != self._read_at[1]
-        return {"skipped": self._skipped()} if unread else {}
-
-    def take_late(self, values: Mapping[Any, Tensor]) -> None:
-        """Judge the steps since the last reading; see `check_finite`."""
-        skipped, first, last = int(values["skipped"]), self._read_at[0], self.progress.iterations
-        self._read_at = last, self.progress.updates
-        if skipped:
-            for flag in self._flags:
-                flag.zero_()
-            self.skipped_updates += skipped
-            span = f"iterations {first} to {max(first, last - 1)}" if self._reads_late else f"iteration {last}"
-            found = (
-                f"{skipped} optimisation steps of {span} had a loss or gradient that is not finite; they changed no "
-                "parameter"
-            )
-            if self.skipped_updates > self._skip_budget:
-                discarded = "" if self._reads_late else ", and the iteration is discarded"
-                raise NumericalError(
-                    f"{found}{discarded}. Lower the learning rate, set [learner] max_grad_norm, or look for the cause "
-                    "in rewards and observations."
-                )
-            log.warning("%s and were skipped, %d of %d", found, self.skipped_updates, self._skip_budget)
 
     def check_finite(self) -> None:
         """Read the flags of non-finite steps.
@@ -215,10 +191,22 @@ class GradientLearner(Updating):
         Raises:
             NumericalError: a step was not finite, or one too many; no parameter was changed by it.
         """
-        self.take_late({"skipped": self._skipped()})
-
-    def _skipped(self) -> Tensor:
-        return sum(self._flags[1:], self._flags[0])
+        flags = self._flags
+        skipped = sum(torch.stack(flags).tolist() if self._on_device else map(float, flags))
+        if skipped:
+            for flag in flags:
+                flag.zero_()
+            self.skipped_updates += int(skipped)
+            found = (
+                f"{int(skipped)} optimisation steps {'up to' if self._on_device else 'of'} iteration "
+                f"{self.progress.iterations} had a loss or gradient that is not finite; they changed no parameter"
+            )
+            if self.skipped_updates > self._skip_budget:
+                raise NumericalError(
+                    f"{found}, and the iteration is discarded. Lower the learning rate, set [learner] max_grad_norm, "
+                    "or look for the cause in rewards and observations."
+                )
+            log.warning("%s and were skipped, %d of %d", found, self.skipped_updates, self._skip_budget)
 
     def apply_schedules(self) -> None:
         """Set every scheduled number to its value now."""
@@ -251,9 +239,9 @@ class GradientLearner(Updating):
         Model and optimizers have their own names.
 
         Raises:
-            NumericalError: steps that are read late were not finite.
+            NumericalError: a step on a device was not finite, which nobody has read yet.
         """
-        if self._reads_late:
+        if self._on_device:
             self.check_finite()
         state: dict[str, Any] = {"skipped_updates": self.skipped_updates}
         if self._targets is not None:
@@ -265,7 +253,6 @@ class GradientLearner(Updating):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Set counts and noise, and follow the progress and the optimizers, which were restored before."""
         self.skipped_updates = state["skipped_updates"]
-        self._read_at = self.progress.iterations, self.progress.updates
         if self._targets is not None:
             self._targets.load_state_dict(state["targets"])
         if self._noise is not None and "noise" in state:  # the loss may have had none before

@@ -188,13 +188,9 @@ class Metrics:
             value = self._newest[key] = float(array.mean()) if array.size else math.nan
         return value
 
-    def fetch(self, *beside: dict[Any, Any]) -> None:
-        """Bring what came in since the last write to the CPU, and tensors beside it, all in one copy."""
-        fetch(self._values, self._last, *beside)
-
     def write(self, progress: Progress) -> None:
         """Reduce everything that came in since the last write, and write it at `progress.now`."""
-        self.fetch()
+        fetch(self._values, self._last)
         for key in list(self._values):
             self._fold(key)
         if self._group.size > 1:

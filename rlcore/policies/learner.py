@@ -92,17 +92,6 @@ class JointLearner:
             self._follow_clocks(learning)
             learning.learner.end_iteration()
 
-    def late(self) -> dict[Any, Tensor]:
-        """Return what each left on the device, by policy and name."""
-        learners = self._learners.items()
-        late = {policy: with_defaults(each.learner, Learner).late() for policy, each in learners}
-        return {(policy, name): value for policy, values in late.items() for name, value in values.items()}
-
-    def take_late(self, values: Mapping[Any, Tensor]) -> None:
-        """Let each take its own."""
-        for policy in dict.fromkeys(policy for policy, _ in values):
-            self.of(policy).take_late({name: value for (other, name), value in values.items() if other == policy})
-
     def scheduled(self) -> Mapping[str, float]:
         """Return the numbers that schedules move, by policy and name."""
         return {

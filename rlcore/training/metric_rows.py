@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rlcore.loggers.metrics import Last
 from rlcore.training.parts import TrainerParts
 from rlcore.types import Collector, Episode, Group
-from rlcore.types.part import Part, with_defaults
+from rlcore.types.part import with_defaults
 
 
 class MetricRows:
@@ -33,11 +33,8 @@ class MetricRows:
 
     def add_collected(self, episodes: Sequence[Episode]) -> None:
         """Take in the figures of the collector, and the episodes that ended in its batch."""
-        self._parts.metrics.add(with_defaults(self._parts.collector, Collector).metrics(), "collector/")
-        self._add_episodes(episodes)
-
-    def _add_episodes(self, episodes: Sequence[Episode]) -> None:
-        metrics = self._parts.metrics
+        metrics, collector = self._parts.metrics, self._parts.collector
+        metrics.add(with_defaults(collector, Collector).metrics(), "collector/")
         metrics.extend("episode/return", [episode.return_ for episode in episodes])
         metrics.extend("episode/length", [episode.length for episode in episodes])
         agents = self._parts.policies
@@ -50,7 +47,6 @@ class MetricRows:
         metrics, progress = self._parts.metrics, self._parts.progress
         if not (metrics.every.due(progress) or force):
             return False
-        self._take_late()
         first = not self._parts.group.rank  # what is the same on all ranks is said once
         if first and progress.now != self._now_before:
             self._add_speed()
@@ -61,19 +57,6 @@ class MetricRows:
         self._add_waiting()
         metrics.write(progress)
         return True
-
-    def _take_late(self) -> None:
-        """Let parts read what they left on the device, in one copy with the row, and take in their late episodes."""
-        parts, progress = self._parts, self._parts.progress
-        late = [(part, with_defaults(part, Part).late()) for part in (parts.collector, parts.learner)]
-        parts.metrics.fetch(*(values for _, values in late))
-        for part, values in late:
-            if values:
-                part.take_late(values)
-        if late[0][1]:
-            episodes = list(parts.collector.episodes())
-            progress.episodes += len(episodes)
-            self._add_episodes(episodes)
 
     def _add_waiting(self) -> None:
         """Say how long each rank waited for others since the last row, and which waited least: the slowest."""

@@ -70,10 +70,7 @@ class Collector(Part, ABC):
         """
 
     def episodes(self) -> Iterable[Episode]:
-        """Return the episodes that ended in the last batch, in the order in which they ended; called once per batch.
-
-        Where `take_late` brought those of several batches, called again after it.
-        """
+        """Return the episodes that ended in the last batch, in the order in which they ended; called once per batch."""
         return ()
 
     def update_model(self) -> None:

@@ -147,7 +147,7 @@ class Learner(Part, ABC):
     def end_iteration(self) -> None:
         """Move the schedules; called once per iteration, after its epochs.
 
-        The place to read on the CPU whether the steps were finite; on another device `late` is, as a wait for it costs.
+        The place to read from the device whether the steps were finite: not in each update, which would wait for it.
 
         Raises:
             NumericalError: a loss or gradient of this iteration was not finite. The parameters are those before it.

@@ -21,8 +21,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from rlcore.types.records import Key
 
 Kind = TypeVar("Kind")
@@ -84,21 +82,6 @@ class Part:
         """Drop what it carries of the running episodes from batch to batch: the collector begins new ones.
 
         Called after `load_state_dict`.
-        """
-
-    def late(self) -> dict[Any, Tensor]:
-        """Return what a collector or learner left on the device to be read later; called before a row of metrics.
-
-        All parts and the row take one copy together. A part reads by itself what a checkpoint depends on, in
-        `state_dict`.
-        """
-        return {}
-
-    def take_late(self, values: Mapping[Any, Tensor]) -> None:
-        """Take what `late` returned, which is on the CPU now; not called where that was nothing.
-
-        Raises:
-            RlcoreError: something was not finite, and the run cannot go on.
         """
 
     def data_files(self) -> Mapping[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import torch
 from pydantic import BaseModel, Field
@@ -12,9 +12,10 @@ from rlcore.collectors import EnvCollector
 from rlcore.envs import ActionCheck, observation_dtype
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, describe
 from rlcore.state import check_array
-from rlcore.types import done_by, has_memory
+from rlcore.types import Episode, done_by, has_memory
 from rlcore_plugin_device.compiled import compiled_step
-from rlcore_plugin_device.episodes import Ended, EpisodeCounter, Unread
+from rlcore_plugin_device.episodes import EpisodeCounter
+from rlcore_plugin_device.form import Form, is_same, writes_to
 from rlcore_plugin_device.memory import Memory
 from rlcore_plugin_device.storage import Storage
 from rlcore_plugin_device.tensor_env import TensorEnv, TensorStep, torch_dtype
@@ -26,9 +27,22 @@ if TYPE_CHECKING:
     from rlcore import Context
     from rlcore.types import CollectedBatch
 
+# numbers of episodes that may wait on the device: 128 MiB of them
+_MOST_UNREAD: Final = 2**24
 
-# steps between two rows of metrics after which episodes are read all the same: they hold 16 bytes for each
-MOST_UNREAD: Final = 2**24
+
+class Unread(NamedTuple):
+    """What the device holds of a batch that the host has not read.
+
+    Attributes:
+        frame: at which the batch began.
+        finite: whether all of its rewards and observations are, 0-d.
+        ended: its episodes, `[2, time, env]`; see `EpisodeCounter.take`.
+    """
+
+    frame: int
+    finite: torch.Tensor
+    ended: torch.Tensor
 
 
 class DeviceCollector(EnvCollector):
@@ -62,20 +76,21 @@ class DeviceCollector(EnvCollector):
         dtype = torch_dtype(observation_dtype(space))
         self._storage = Storage(self._steps, self._spec.num_envs, space.shape, dtype, context.device)
         self._compiled = compiled_step(self._env, self._transforms.action, context) if config.compile else None
+        self._form = Form(self._env.spec, self._env.device, type(self._env).__name__)
+        self._checks_form = True
         self._check_actions = ActionCheck(self._spec)
         self._checks_actions = True
         has_state = has_memory(context.model)
         self._memory = Memory(self._policy, self._spec.num_envs, context.device) if has_state else None
         self._episodes = EpisodeCounter(self._spec.num_envs, context.device, context.first_env)
-        # the CPU has nothing to wait for, and ranks agree on episodes in every iteration
-        self._may_wait = context.device.type != "cpu" and context.group.size == 1
-        self._unread = Unread()
+        self._unread: list[Unread] = []
 
     def collect_columns(self) -> CollectedBatch:
         """Return the next batch as its tensors.
 
         Raises:
-            EnvError: the envs fail, or an observation or reward is not finite; nothing of the batch reaches the buffer.
+            EnvError: the envs fail, or on the CPU an observation or reward is not finite; nothing of the batch reaches
+                the buffer.
             PluginError: an action lies outside of the action space.
         """
         frame = self._context.progress.frames
@@ -84,29 +99,36 @@ class DeviceCollector(EnvCollector):
             noise = self._draw_noise()
         with torch.no_grad():
             self._step_envs(noise, frame)
-            self._unread.ended.append(self._episodes.take(self._storage.reward, self._storage.done))
-        self._finished = [] if self._reads_late() else self._episodes.records(self._unread.take_ended())
         return self._storage.batch()
 
-    def late(self) -> dict[Any, torch.Tensor]:
-        """Return whether each batch since the last row of metrics was finite, and the episodes that ended in it."""
-        return self._unread.tensors()
+    def episodes(self) -> list[Episode]:
+        """Return the episodes that ended since they were told of last, in the order in which they ended.
 
-    def take_late(self, values: Mapping[Any, torch.Tensor]) -> None:
-        """Let `episodes` return those of all batches that were not read before.
+        While nobody asks for them they stay on the device: there are some only in an iteration that ends with a row of
+        metrics, an evaluation or a checkpoint, or where a hook takes each episode.
 
         Raises:
-            EnvError: an observation or reward of one of them is not finite.
+            EnvError: an observation or reward of a batch since then is not finite.
         """
-        self._unread.replace(values)
-        self._refuse_what_is_not_finite()
-        self._finished = self._episodes.records(self._unread.take_ended())
+        hooks = self._context.built.get("hooks")
+        if hooks is None or hooks.asked(self.batch_steps * self._spec.frame_skip):
+            self._read()
+        finished, self._finished = self._finished, []
+        return finished
 
-    def _reads_late(self) -> bool:
-        """Return whether what is on the device is read with a row of metrics: in a run whose hooks need no episodes."""
-        hooks = self._context.built.get("hooks") if self._may_wait else None
-        few = len(self._unread.ended) * self.batch_steps < MOST_UNREAD
-        return few and hooks is not None and not hooks.used("episode_end")
+    def _read(self) -> None:
+        """Read what the device holds of the batches since the last time, in one copy, and refuse what is not finite."""
+        unread, self._unread = self._unread, []
+        if not unread:
+            return
+        numbers = torch.cat([torch.cat([batch.finite.double()[None], batch.ended.flatten()]) for batch in unread])
+        for batch, of_batch in zip(unread, numbers.cpu().numpy().reshape(len(unread), -1), strict=True):
+            if not of_batch[0]:
+                raise EnvError(
+                    f"env {self._spec.id!r}: an observation or reward of the batch that began at frame {batch.frame} "
+                    "is not finite; the batch is discarded. Repair the environment"
+                )
+            self._finished += self._episodes.told(of_batch[1:].reshape(batch.ended.shape))
 
     def _step_envs(self, noise: torch.Tensor, frame: int) -> None:
         storage, heart = self._storage, self._context.heart
@@ -125,7 +147,14 @@ class DeviceCollector(EnvCollector):
                 self._memory.keep(remembered[0], step.terminated | step.truncated)
             heart.beats += 1
         actions = storage.finish()
-        self._check(actions, frame)
+        finite = storage.finite(self._transforms.take_sum())
+        self._unread.append(Unread(frame, finite, self._episodes.take(storage.reward, storage.done)))
+        # before the actions are checked: what follows from an observation that is not finite is the env's error
+        if self._checks_actions or sum(batch.ended.numel() for batch in self._unread) > _MOST_UNREAD:
+            self._read()
+        if self._checks_actions:
+            self._check_actions(actions.cpu())
+            self._checks_actions = actions.device.type == "cpu"  # elsewhere a copy of each batch would cost too much
         described = self._policy.describe(torch.stack(parameters), actions)
         storage.describe(described if self._memory is None else {**described, **self._memory.described()})
 
@@ -134,6 +163,7 @@ class DeviceCollector(EnvCollector):
         seed = self._reset_seed(frame) + self._context.first_env
         with self._blaming_the_env(frame):
             observation = self._env.reset_tensors(seed)
+            self._form.check_observation(observation, "reset_tensors")
         self._storage.observation[0] = self._transforms.begun(observation)
         self._episodes.reset()
         if self._memory is not None:
@@ -146,7 +176,21 @@ class DeviceCollector(EnvCollector):
             return self._compiled(self._policy.act, *inputs)
         acted = self._policy.act(*inputs)
         with self._blaming_the_env(frame):
-            return acted, self._env.step_tensors(self._transforms.action(acted[0]))
+            action = self._transforms.action(acted[0])
+            return acted, self._first_step(action) if self._checks_form else self._env.step_tensors(action)
+
+    def _first_step(self, action: torch.Tensor) -> TensorStep:
+        """Return the first step, if it is of the form that later ones are written in."""
+        version = writes_to(action)
+        step = self._env.step_tensors(action)
+        self._form.check_step(step)
+        if writes_to(action) != version:
+            raise EnvError(
+                f"env {self._spec.id!r}: {type(self._env).__name__}.step_tensors changes the actions in place; work on "
+                "a copy"
+            )
+        self._checks_form = False
+        return step
 
     @contextmanager
     def _blaming_the_env(self, frame: int) -> Iterator[None]:
@@ -160,24 +204,6 @@ class DeviceCollector(EnvCollector):
                 "discarded"
             ) from error
 
-    def _check(self, actions: torch.Tensor, frame: int) -> None:
-        """Refuse numbers that are not finite, and actions outside of their space."""
-        self._unread.finite[frame] = self._storage.finite(self._transforms.take_sum())
-        if not self._reads_late():
-            self._refuse_what_is_not_finite()
-        if self._checks_actions:
-            self._check_actions(actions.cpu())
-            self._checks_actions = actions.device.type == "cpu"  # elsewhere a copy of each batch would cost too much
-
-    def _refuse_what_is_not_finite(self) -> None:
-        frame, now = self._unread.first_not_finite(), self._context.progress.frames
-        if frame is not None:
-            then = "the batch is discarded" if frame == now else f"that was read at frame {now}"
-            raise EnvError(
-                f"env {self._spec.id!r}: an observation or reward of the batch that began at frame {frame} is not "
-                f"finite; {then}. Repair the environment"
-            )
-
     def close(self) -> None:
         """Close the envs."""
         self._env.close()
@@ -186,30 +212,21 @@ class DeviceCollector(EnvCollector):
         """Return why a resume would not go on exactly; None where the envs say nothing against it."""
         return self._env.inexact()
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the noise's position, the running episodes, and those that ended since the last row of metrics.
-
-        Raises:
-            EnvError: an observation or reward that is read late is not finite.
-        """
-        self._refuse_what_is_not_finite()
-        ended = [each._asdict() for each in self._unread.ended]
-        return {**super().state_dict(), **({"ended": ended} if ended else {})}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on with what was saved."""
-        super().load_state_dict(state)
-        self._unread = Unread(Ended(**each).to(self._context.device) for each in state.get("ended", ()))
-
     def _running_episodes(self) -> int:
         return self._episodes.running
 
     def _save_episodes(self) -> Any:
+        self._read()
         return {
             "env": self._env.state_dict(),
             "observation": self._storage.observation[-1],
             "episodes": self._episodes.state_dict(),
             **({} if self._memory is None else {"memory": self._memory.state_dict()}),
+            **(
+                {"untold": [(each.return_, each.length, each.env_index) for each in self._finished]}
+                if self._finished
+                else {}
+            ),
         }
 
     def _load_episodes(self, episodes: Mapping[str, Any]) -> None:
@@ -223,6 +240,8 @@ class DeviceCollector(EnvCollector):
         self._env.load_state_dict(episodes["env"])
         self._storage.observation[-1] = episodes["observation"].to(self._context.device)
         self._episodes.load_state_dict(episodes["episodes"])
+        untold = episodes.get("untold", ())
+        self._finished = [Episode(return_, length, index, {}) for return_, length, index in untold]
         if self._memory is not None:
             self._memory.load_state_dict(episodes["memory"])
 
@@ -235,7 +254,7 @@ def _tensor_env(context: Context) -> TensorEnv:
             "of rlcore-plugin-torch-envs or a TensorEnv of your own, or [collector] use = 'local'",
             remedy={"collector": {"use": "local"}},
         )
-    if env.device.type != context.device.type:
+    if not is_same(env.device, context.device):
         raise ConfigError(
             f"[env] {context.env_spec.id!r} has its tensors on {env.device}, and the run is on {context.device}; build "
             "it with context.device"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -10,62 +10,9 @@ from torch import Tensor
 from rlcore.types import Episode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-
-class Ended(NamedTuple):
-    """The episodes that ended in a batch.
-
-    Attributes:
-        returns: of the episode that each step ended, `[time, env]`, float64; elsewhere of no meaning.
-        lengths: its steps; 0 where none ended.
-    """
-
-    returns: Tensor
-    lengths: Tensor
-
-    def to(self, device: torch.device) -> Ended:
-        """Return the same on a device."""
-        return Ended(*(tensor.to(device) for tensor in self))
-
-
-class Unread:
-    """What the host has yet to read of the device.
-
-    Args:
-        ended: as below.
-
-    Attributes:
-        finite: whether the numbers of a batch are finite, 0-d, by the frame at which it began.
-        ended: of each batch.
-    """
-
-    def __init__(self, ended: Iterable[Ended] = ()) -> None:
-        self.finite: dict[int, Tensor] = {}
-        self.ended = list(ended)
-
-    def tensors(self) -> dict[Any, Tensor]:
-        """Return everything, to be copied at once."""
-        ended = {
-            (batch, name): value for batch, each in enumerate(self.ended) for name, value in each._asdict().items()
-        }
-        return {**self.finite, **ended}
-
-    def replace(self, tensors: Mapping[Any, Tensor]) -> None:
-        """Hold these, which are copies of all."""
-        self.finite = {frame: tensors[frame] for frame in self.finite}
-        self.ended = [Ended(tensors[batch, "returns"], tensors[batch, "lengths"]) for batch in range(len(self.ended))]
-
-    def first_not_finite(self) -> int | None:
-        """Return the frame of the first batch that is not finite, and forget those that are."""
-        finite, self.finite = self.finite, {}
-        flags = torch.stack([*finite.values()]).tolist() if finite else []
-        return next((frame for frame, flag in zip(finite, flags, strict=True) if not flag), None)
-
-    def take_ended(self) -> list[Ended]:
-        """Return what ended, on the CPU, and forget it."""
-        ended, self.ended = self.ended, []
-        return [each.to(torch.device("cpu")) for each in ended]
+    from rlcore.types import Array
 
 
 class EpisodeCounter:
@@ -87,28 +34,29 @@ class EpisodeCounter:
         """How many episodes are in their middle."""
         return int((self._lengths > 0).sum())
 
-    def take(self, reward: Tensor, done: Tensor) -> Ended:
-        """Take a batch in, `[time, env]` each, and return what ended in it."""
+    def take(self, reward: Tensor, done: Tensor) -> Tensor:
+        """Take a batch in, `[time, env]` each; return the returns and lengths of the episodes that ended in it.
+
+        Returns:
+            `[2, time, env]`, float64: returns, then lengths, where an episode ended, and zeros elsewhere.
+        """
         steps = torch.arange(1, len(reward) + 1, device=reward.device)[:, None]
-        returns = reward.cumsum(0, dtype=torch.float64) + self._returns
+        returns = _sums(reward.double()) + self._returns
         lengths = steps + self._lengths
         # the row after the latest end up to each step, 0 where there is none
         ends = torch.where(done, steps, 0).cummax(0).values
         begins = torch.cat([torch.zeros_like(ends[:1]), ends[:-1]])
-        return_before = _at(returns, begins)
-        length_before = _at(lengths, begins)
+        of_episodes = torch.stack([returns - _at(returns, begins), (lengths - _at(lengths, begins)).double()])
         self._returns = returns[-1] - _at(returns, ends[-1:])[0]
         self._lengths = lengths[-1] - _at(lengths, ends[-1:])[0]
-        return Ended(returns - return_before, torch.where(done, lengths - length_before, 0))
+        return torch.where(done, of_episodes, 0)
 
-    def records(self, ended: Iterable[Ended]) -> list[Episode]:
-        """Return the episodes of batches that are on the CPU, in the order of their ends."""
-        episodes: list[Episode] = []
-        for returns, lengths in ended:
-            time, env = lengths.nonzero().unbind(1)
-            figures = returns[time, env].tolist(), lengths[time, env].long().tolist(), (env + self._first_env).tolist()
-            episodes += [Episode(return_, length, index, {}) for return_, length, index in zip(*figures, strict=True)]
-        return episodes
+    def told(self, ended: Array) -> list[Episode]:
+        """Return the episodes of what `take` returned, in the order of their ends."""
+        time, env = ended[1].nonzero()
+        columns = ended[0, time, env], ended[1, time, env].astype(int), env + self._first_env
+        finished = zip(*(column.tolist() for column in columns), strict=True)
+        return [Episode(return_, length, index, {}) for return_, length, index in finished]
 
     def reset(self) -> None:
         """Begin new episodes in every env."""
@@ -123,6 +71,18 @@ class EpisodeCounter:
         """Go on with those that were saved."""
         self._returns = state["returns"].to(self._returns.device)
         self._lengths = state["lengths"].to(self._lengths.device)
+
+
+def _sums(values: Tensor) -> Tensor:
+    """Return the sums of the rows up to each, `[time, env]`."""
+    if values.device.type == "cpu":
+        return values.cumsum(0)
+    # `cumsum` has no deterministic kernel on CUDA, and these sums are those of the CPU to the bit
+    sums = torch.empty_like(values)
+    sums[0] = values[0]
+    for time in range(1, len(values)):
+        torch.add(sums[time - 1], values[time], out=sums[time])
+    return sums
 
 
 def _at(values: Tensor, rows: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -15,6 +15,9 @@ from rlcore_plugin_ppo.state_values import StateValues
 if TYPE_CHECKING:
     import numpy.typing as npt
     from tensordict import TensorDict
+
+# an array or a tensor
+Numbers = TypeVar("Numbers", "npt.NDArray[np.float32]", Tensor)
 
 
 class GAE(Estimator):
@@ -58,24 +61,17 @@ class GAE(Estimator):
 def discounted_sum(values: Tensor, discounts: Tensor) -> Tensor:
     """Return `s[t] = values[t] + discounts[t] * s[t + 1]` along time, `[env, time, 1]`."""
     by_time, factors = values.squeeze(-1).t(), discounts.squeeze(-1).t()
-    if values.device.type != "cpu":
-        return _scan_on_device(by_time, factors).t().unsqueeze(-1)
-    scan = _scan_one if by_time.shape[1] == 1 else _scan
-    return torch.from_numpy(scan(by_time.numpy(), factors.numpy())).t().unsqueeze(-1)
+    if values.device.type != "cpu":  # which is not waited for; for one env in the precision of `_scan_one`
+        exact = by_time.double() if by_time.shape[1] == 1 else by_time
+        return _scan(exact, factors, torch.empty_like(by_time)).t().unsqueeze(-1)
+    arrays = by_time.numpy(), factors.numpy()
+    result = _scan_one(*arrays) if by_time.shape[1] == 1 else _scan(*arrays, np.empty_like(arrays[0]))
+    return torch.from_numpy(result).t().unsqueeze(-1)
 
 
-def _scan_on_device(values: Tensor, factors: Tensor) -> Tensor:
-    """Return what the scans below return, to the bit, without a wait for the device."""
-    exact = torch.float64 if values.shape[1] == 1 else values.dtype  # Python's numbers are of 64 bits
-    result, discounts = values.to(exact, copy=True, memory_format=torch.contiguous_format), factors.to(exact)
-    for time in range(len(result) - 2, -1, -1):
-        result[time].add_(discounts[time] * result[time + 1])
-    return result.to(values.dtype)
-
-
-def _scan(values: npt.NDArray[np.float32], factors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    result = np.empty_like(values)
-    running = np.zeros_like(values[0])
+def _scan(values: Numbers, factors: Numbers, result: Numbers) -> Numbers:
+    """Write the sums into the result, from its last row to the first."""
+    running: Any = 0.0
     for time in range(len(values) - 1, -1, -1):
         running = values[time] + factors[time] * running
         result[time] = running

@@ -47,8 +47,8 @@ class StateValues:
     def after(self, value: Tensor, following: TensorDict) -> Tensor:
         """Return the value after each step `[env, time, 1]`; zero after a terminated step.
 
-        Inside an episode it is the value before the next step, so the critic runs for last observations alone. Where
-        batches stay on the device it runs for as many as there may be, since the host does not know how many there are.
+        Inside an episode it is the value before the next step, so the critic runs for last observations alone. On
+        a device it runs for as many as there may be, since the host does not know how many there are.
 
         Args:
             value: the values before the steps.
@@ -59,7 +59,7 @@ class StateValues:
         terminated: Tensor = following.get("terminated")
         last = following.get("done").clone()
         last[:, -1] = True
-        if self._collector.stays_on_device:
+        if self._collector.stays_on_device or value.device.type != "cpu":  # where a question would be waited for
             return self._without_host(next_value, last, following) * ~terminated
         places = (last & ~terminated).squeeze(-1)
         if places.any():  # some networks refuse a batch without rows
@@ -78,7 +78,7 @@ class StateValues:
         envs = torch.arange(len(last), device=last.device).unsqueeze(-1)
         found = self._of_last(following, (envs.expand_as(times).t().reshape(-1), times.t().reshape(-1)))
         places = times.unsqueeze(-1)
-        found = found.unflatten(0, times.shape[::-1]).transpose(0, 1)
+        found = found.reshape(*times.shape[::-1], 1).transpose(0, 1)
         return next_value.scatter(1, places, torch.where(last.gather(1, places), found, next_value.gather(1, places)))
 
     def _of_last(self, following: TensorDict, places: Any) -> Tensor:

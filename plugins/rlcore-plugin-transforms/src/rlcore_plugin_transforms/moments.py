@@ -123,7 +123,7 @@ class Moments:
             self._fresh = Moments()
             self._agreed._take(self)
 
-    def _merge(self, added: int, mean: Array, squares: Array) -> None:
+    def _merge(self, added: int, mean: Any, squares: Any) -> None:
         """Take in the moments of some values."""
         difference = mean - self.mean
         total = self.count + added

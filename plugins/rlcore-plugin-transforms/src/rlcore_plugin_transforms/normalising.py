@@ -32,7 +32,8 @@ class Normalising(PassThrough):
         self._name = name
         self._clip = clip
         self._shape: tuple[int, ...] | None = None
-        self._there: Any = None  # the statistics as tensors, where they are asked for and do not change
+        # as tensors, where they are asked for and do not change
+        self._there: tuple[Tensor, Tensor] | None = None
 
     def statistics(self) -> tuple[Array, Array]:
         """Return mean and deviation, float64 `[*shape]`."""
@@ -84,8 +85,8 @@ class Normalising(PassThrough):
     def statistics_like(self, tensor: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and deviation in double precision, on the device of a tensor."""
         if self._there is None:
-            double = tensor.double()
-            self._there = tuple(double.new_tensor(array) for array in self.statistics())
+            (mean, deviation), double = self.statistics(), tensor.double()
+            self._there = double.new_tensor(mean), double.new_tensor(deviation)
         return self._there
 
     def normalised(self, observation: Array) -> Array:
