@@ -50,7 +50,9 @@ def test_a_gpu_that_jax_cannot_use_is_told():
 
     if jax.default_backend() != "cpu":
         pytest.skip("this JAX has a GPU")
-    with pytest.raises(ConfigError, match=r"on cuda:0, and this JAX cannot use a GPU .*pip install 'jax\[cuda\d+\]', or"):
+    with pytest.raises(
+        ConfigError, match=r"on cuda:0, and this JAX cannot use a GPU .*pip install 'jax\[cuda\d+\]', or"
+    ):
         made(device="cuda:0")
     with pytest.raises(ConfigError, match=r"on meta, and JAX shares tensors with torch on the CPU and on CUDA"):
         made(device="meta")

@@ -14,6 +14,7 @@ gymnax = pytest.importorskip("gymnax")
 ENVS, SEED = 6, 11
 
 
+@jax.jit
 def split(keys):
     keys = jax.vmap(jax.random.split)(keys)
     return keys[:, 0], keys[:, 1]
@@ -28,17 +29,17 @@ def test_every_step_is_that_of_gymnax(name, limit, steps):
     env = make(Config(id=name, num_envs=ENVS, max_episode_steps=limit), Context.alone("tests"))
     original, params = gymnax.make(name)
     params = dataclasses.replace(params, max_steps_in_episode=limit)
-    step_original = jax.jit(jax.vmap(original.step, (0, 0, 0, None)))
-    step_alone = jax.jit(jax.vmap(original.step_env, (0, 0, 0, None)))
+    step_original = jax.jit(jax.vmap(lambda *arrays: original.step(*arrays, params)))
+    step_alone = jax.jit(jax.vmap(lambda *arrays: original.step_env(*arrays, params)))
     keys = jax.vmap(jax.random.PRNGKey)(SEED + jax.numpy.arange(ENVS))
     keys, now = split(keys)
-    expected, state = jax.vmap(original.reset, (0, None))(now, params)
+    expected, state = jax.jit(jax.vmap(original.reset, (0, None)))(now, params)
     np.testing.assert_array_equal(env.reset_tensors(SEED).numpy(), expected)
     lengths, ends = np.zeros(ENVS, int), set()
     for action in actions(env, steps):
         keys, now = split(keys)
-        last = step_alone(split(now)[0], state, action.numpy(), params)[0]
-        expected, state, reward, done, _ = step_original(now, state, action.numpy(), params)
+        last = step_alone(split(now)[0], state, action.numpy())[0]
+        expected, state, reward, done, _ = step_original(now, state, action.numpy())
         step, lengths = env.step_tensors(action), lengths + 1
         np.testing.assert_array_equal(step.observation.numpy(), expected)
         np.testing.assert_array_equal(step.final_observation.numpy(), last)

@@ -70,8 +70,8 @@ def keys_of(seed: int, num_envs: int) -> np.ndarray[Any, Any]:
     return np.stack([seeds >> np.uint64(32), seeds & np.uint64(2**32 - 1)], axis=-1).astype(np.uint32)
 
 
-def saved_tree(tree: Any) -> dict[str, Tensor]:
-    """Return a copy of each array of a pytree, by its path."""
+def saved_tree(tree: Any) -> dict[str, Any]:
+    """Return a copy of each array of a pytree as a tensor, by its path."""
     return {_name(path): _saved(leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
 
 

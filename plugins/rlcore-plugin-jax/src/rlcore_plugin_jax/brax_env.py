@@ -55,4 +55,6 @@ class BraxEnv(SingleEnv):
         """Return what a step leads to; its random numbers follow from the state."""
         following = self._env.step(state, action)
         truncated = jnp.asarray(following.info.get("truncation", False), bool)
-        return Moved(following.obs, following, following.reward, jnp.asarray(following.done, bool) & ~truncated, truncated)
+        return Moved(
+            following.obs, following, following.reward, jnp.asarray(following.done, bool) & ~truncated, truncated
+        )

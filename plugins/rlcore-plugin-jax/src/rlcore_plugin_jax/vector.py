@@ -39,7 +39,7 @@ class Carry(NamedTuple):
 class JaxEnv(TensorEnv):
     """Steps envs that are written in JAX; actions go in and observations come out without a copy.
 
-    Each step of an env takes one key, as in the usual loop: `key, now = split(key)`, and `env.step(now, state, action)`.
+    Each step of an env takes one key, as in the usual loop: `key, now = split(key)`, `env.step(now, state, action)`.
 
     Args:
         config: which env, and how many.
@@ -91,7 +91,7 @@ class JaxEnv(TensorEnv):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the keys and the states of all envs, a tensor for each array, by its path."""
-        return {} if self._carry is None else {**saved_tree(self._carry)}
+        return {} if self._carry is None else saved_tree(self._carry)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state_dict` returned.
@@ -153,7 +153,9 @@ class JaxEnv(TensorEnv):
         try:
             begun, _ = jax.eval_shape(self._begin, jax.random.PRNGKey(0))
             action = jax.ShapeDtypeStruct(space.shape, dtype)
-            after = jax.eval_shape(lambda *given: _typed(self._single.step(*given).state), begun.key, begun.state, action)
+            after = jax.eval_shape(
+                lambda *given: _typed(self._single.step(*given).state), begun.key, begun.state, action
+            )
             forms = [_forms(state) for state in (begun.state, after)]
             for path in {**forms[0], **forms[1]}:
                 before, later = (form.get(path, "missing") for form in forms)
