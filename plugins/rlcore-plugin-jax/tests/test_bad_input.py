@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rlcore_plugin_jax.env import Config, make
 
-from rlcore.errors import ConfigError, EnvError
+from rlcore.errors import ConfigError, StorageError
 from rlcore.types import Context
 
 needs_jax = pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed")
@@ -83,7 +83,7 @@ def test_an_env_of_another_form_is_refused(env_id, kwargs, expected):
 def test_a_state_of_another_env_is_refused():
     env, other = made("jax_envs:Drift", num_envs=2), made("jax_envs:Brax", num_envs=2)
     env.reset_tensors(0)
-    with pytest.raises(EnvError, match=r"another form than this env: .*state\.info\.rng, .*state\.position"):
+    with pytest.raises(StorageError, match=r"another form than this env: .*state\.info\.rng, .*state\.position"):
         other.load_state_dict(env.state_dict())
-    with pytest.raises(EnvError, match=r"another form than this env: key, length, "):
+    with pytest.raises(StorageError, match=r"another form than this env: key, length, "):
         made("jax_envs:Drift", num_envs=3).load_state_dict(env.state_dict())

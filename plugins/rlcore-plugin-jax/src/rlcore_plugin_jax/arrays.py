@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlcore.errors import ConfigError, EnvError
+from rlcore.errors import ConfigError, StorageError
 
 # checkpoints have tensors of every dtype but these
 _SIGNED: Final = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
@@ -79,13 +79,13 @@ def restored_tree(tree: Any, saved: Mapping[str, Tensor], device: torch.device) 
     """Return a pytree of the same form with the arrays that `saved_tree` returned.
 
     Raises:
-        EnvError: they are of another form.
+        StorageError: they are of another form.
     """
     names = {_name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
     differing = set(names) ^ set(saved)
     differing |= {name for name in set(names) & set(saved) if saved[name].shape != _saved(names[name]).shape}
     if differing:
-        raise EnvError(
+        raise StorageError(
             f"the saved state of the env has another form than this env: {', '.join(sorted(differing))}; resume with "
             "the version of the env that it was saved with"
         )

@@ -97,7 +97,7 @@ class JaxEnv(TensorEnv):
         """Go on from what `state_dict` returned.
 
         Raises:
-            EnvError: it is of another env.
+            StorageError: it is of another env.
         """
         if not state:
             self._carry = None
