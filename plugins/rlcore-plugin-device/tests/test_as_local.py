@@ -4,24 +4,28 @@ import pytest
 import torch
 from rlcore_plugin_testing.contracts.base import StateContract
 
+MEMORY = {
+    "model": {"use": "recurrent:lstm", "size": 8},
+    "buffer": {"use": "rollout-sequences", "minibatch_size": 1, "sequence_length": 1},
+}
 
-def collector_of(use, env, frames, **keys):
+
+def collector_of(use, env, frames, sections=None, **keys):
     around = {"env": env, "model": {"use": "mlp", "hidden": [8]}, "loss": {"use": "ppo"}, "estimator": {"use": "gae"}}
-    around["buffer"] = {"use": "rollout", "minibatch_size": 1}
+    around |= {"buffer": {"use": "rollout", "minibatch_size": 1}, **(sections or {})}
     named = type("Bench", (StateContract,), {"kind": "collector"})
-    bench = named.of(
-        use, {"frames_per_batch": frames, **keys}, {**around, "buffer": {"use": "rollout", "minibatch_size": 1}}
-    )
+    bench = named.of(use, {"frames_per_batch": frames, **keys}, around)
     context = bench.bench().for_component("collector", "either")  # seeds follow from the name
     return bench.make(context)
 
 
 @pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1"])
 @pytest.mark.parametrize(("num_envs", "steps"), [(1, 7), (5, 40), (3, 64)])
-def test_batches_and_episodes_are_those_of_local(env, num_envs, steps):
+@pytest.mark.parametrize("sections", [{}, MEMORY], ids=["mlp", "lstm"])
+def test_batches_and_episodes_are_those_of_local(env, num_envs, steps, sections):
     """Ends within a batch, at its last step, and episodes that span several batches."""
     section = {"use": "torch-envs", "id": env, "num_envs": num_envs, "max_episode_steps": 16}
-    local, device = (collector_of(use, section, num_envs * steps) for use in ("local", "device"))
+    local, device = (collector_of(use, section, num_envs * steps, sections) for use in ("local", "device"))
     ended = 0
     for _ in range(6):
         expected, batch = local.collect(), device.collect()

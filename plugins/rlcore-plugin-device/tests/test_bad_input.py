@@ -6,7 +6,7 @@ from rlcore_plugin_device import FunctionalEnv
 from rlcore_plugin_testing.contracts import EnvContract
 from rlcore_plugin_testing.small_run import make_run
 
-from rlcore.errors import EnvError, RlcoreError
+from rlcore.errors import EnvError, PluginError, RlcoreError, StorageError
 
 from .reach import Reach
 from .tensor_envs import NotFinite
@@ -26,7 +26,6 @@ SECTIONS = {
         ({"env": {"use": "gymnasium", "id": "CartPole-v1"}}, "is one of arrays; take one of rlcore-plugin-torch-envs"),
         ({"env": {**SECTIONS["env"], "id": "CartPole-v3"}}, "no such env in torch.*CartPole-v1"),
         ({"transform": [{"use": "transforms:reward-scale"}]}, "work on arrays"),
-        ({"model": {"use": "recurrent:lstm", "size": 8}}, "no policy with a memory"),
         ({"collector": {"use": "device", "frames_per_batch": 18}}, "is not a multiple of 4"),
     ],
 )
@@ -71,6 +70,37 @@ def test_an_env_without_spaces_is_refused():
     bench.target = type("Bare", (FunctionalEnv,), methods)
     with pytest.raises(RlcoreError, match="Bare has no observation_space"):
         bench.make(bench.bench())
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ("env", (EnvError, "env 'torch-envs' raised ZeroDivisionError: on purpose in the batch that began at frame 0")),
+        ("policy", (ZeroDivisionError, "on purpose")),
+        ("action", (PluginError, "the action 7")),
+    ],
+)
+def test_whose_error_it_is(monkeypatch, part, expected):
+    collector = make_run(sections=SECTIONS).trainer.parts.collector
+
+    def fail(*inputs):
+        if part == "action":
+            return torch.full((4,), 7), torch.zeros(4, 2)
+        raise ZeroDivisionError("on purpose")
+
+    owner, method = (collector._env, "step_tensors") if part == "env" else (collector._policy, "act")
+    monkeypatch.setattr(owner, method, fail)
+    with pytest.raises(expected[0], match=expected[1]):
+        collector.collect()
+
+
+def test_episodes_of_other_envs_are_refused():
+    saved = make_run(sections=SECTIONS).trainer.parts.collector
+    saved.collect()
+    more = {**SECTIONS, "env": {**SECTIONS["env"], "num_envs": 8}}
+    other = make_run(sections=more).trainer.parts.collector
+    with pytest.raises(StorageError, match=r"the latest observation is \[8, 4\] here, \[4, 4\] in the checkpoint"):
+        other.load_state_dict(saved.state_dict())
 
 
 def test_a_value_that_is_not_finite_ends_the_batch():

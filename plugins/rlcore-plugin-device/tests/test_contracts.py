@@ -55,6 +55,14 @@ class TestDeviceCollector(StateContract):
         return {"batch": batch, "episodes": [episode._asdict() for episode in component.episodes()]}
 
 
+class TestDeviceCollectorWithMemory(TestDeviceCollector):
+    around = {
+        **TestDeviceCollector.around,
+        "model": {"use": "recurrent:lstm", "size": 8},
+        "buffer": {"use": "rollout-sequences", "minibatch_size": 16, "sequence_length": 8},
+    }
+
+
 @pytest.mark.parametrize(
     "waits",
     [

@@ -108,3 +108,20 @@ def test_it_begins_where_the_episodes_do(data, n_steps):
     buffer = make_run(sections=whole).trainer.buffer
     first = np.stack([episode.observations[0] for episode in data.episodes()])
     assert np.array_equal(buffer.initial_observations().numpy(), first)
+
+
+def test_what_follows_several_steps_is_discounted_by_each(data):
+    whole = sections(data)
+    whole["buffer"] = {**whole["buffer"], "n_steps": 3, "gamma": GAMMA}
+    trainer = make_run(sections=whole).trainer
+    hook = trainer.hooks.hooks[-1].instance
+    minibatch = next(iter(trainer.buffer.minibatches(None)))
+    steps, following = minibatch["steps_to_next_obs"], minibatch["next", "observation"]
+    assert set(steps.flatten().tolist()) == {1, 2, 3}
+    chosen = trainer.model.policy.mode(following)[:, None]
+    with torch.no_grad():
+        future = hook._target(following).gather(-1, chosen) * ~minibatch["next", "terminated"]
+        value = hook._network(minibatch["observation"]).gather(-1, minibatch["action"][:, None])
+    expected = (value - minibatch["next", "reward"] - GAMMA**steps * future).square().mean()
+    hook.post_optim(minibatch)
+    assert hook._loss.item() == pytest.approx(expected.item(), rel=1e-4)

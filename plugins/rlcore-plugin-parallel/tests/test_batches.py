@@ -13,6 +13,7 @@ from rlcore_plugin_parallel.memory import Block, fields_of
 from rlcore_plugin_testing import check_resumed, make_run, through_checkpoint
 
 from rlcore import ConfigError
+from rlcore.errors import StorageError
 
 from .collecting import ALWAYS, CARTPOLE, FORK, NEXT_STEP, PENDULUM, assert_equal, collected, collector_of, move
 
@@ -262,6 +263,14 @@ def test_a_checkpoint_says_where_the_envs_are_stepped(monkeypatch, cost):
     assert_equal(resumed.collect(), whole.collect())
     assert (resumed._pool is None) == (whole._pool is None) == (cost > 0)
     whole.close(), resumed.close()
+
+
+def test_episodes_of_another_number_of_workers_are_refused():
+    saved, other = (collector_of(CARTPOLE, num_workers=count, start_method="fork") for count in (2, 4))
+    saved.collect()
+    with pytest.raises(StorageError, match="num_workers = 4 here, 2 in the checkpoint"):
+        other.load_state_dict(through_checkpoint(saved.state_dict()))
+    saved.close(), other.close()
 
 
 def test_the_measure_is_of_what_a_batch_would_save():

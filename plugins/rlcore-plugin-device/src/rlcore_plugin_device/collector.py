@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,16 +10,18 @@ import torch
 from pydantic import BaseModel, Field
 
 from rlcore.collectors import EnvCollector
-from rlcore.envs import observation_dtype
+from rlcore.envs import ActionCheck, observation_dtype
 from rlcore.errors import FROM_OUTSIDE, ConfigError, EnvError, describe
+from rlcore.state import check_array
 from rlcore.types import done_by, has_memory
 from rlcore_plugin_device.compiled import compiled_step
 from rlcore_plugin_device.episodes import EpisodeCounter
+from rlcore_plugin_device.memory import Memory
 from rlcore_plugin_device.storage import Storage
 from rlcore_plugin_device.tensor_env import TensorEnv, TensorStep
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rlcore import Context
     from rlcore.types import CollectedBatch
@@ -52,59 +55,89 @@ class DeviceCollector(EnvCollector):
         dtype = torch.from_numpy(np.zeros((), observation_dtype(space))).dtype
         self._storage = Storage(self._steps, self._spec.num_envs, space.shape, dtype, context.device)
         self._compiled = compiled_step(self._env, context) if config.compile else None
+        self._check_actions = ActionCheck(self._spec)
+        self._checks_actions = True
+        has_state = has_memory(context.model)
+        self._memory = Memory(self._policy, self._spec.num_envs, context.device) if has_state else None
         self._episodes = EpisodeCounter(self._spec.num_envs, context.device, context.first_env)
 
     def collect_columns(self) -> CollectedBatch:
         """Return the next batch as its tensors.
 
         Raises:
-            EnvError: an observation or reward is not finite; nothing of the batch reaches the buffer.
+            EnvError: the envs fail, or an observation or reward is not finite; nothing of the batch reaches the buffer.
+            PluginError: an action lies outside of the action space.
         """
         frame = self._context.progress.frames
         self._policy.refresh()
         with torch.inference_mode():
             noise = self._draw_noise()
         with torch.no_grad():
-            try:
-                self._step_envs(noise, frame)
-            except (*FROM_OUTSIDE, EnvError):
-                raise
-            except BaseException as error:
-                raise EnvError(
-                    f"env {self._spec.id!r} raised {describe(error)} in the batch that began at frame {frame}; it is "
-                    "discarded"
-                ) from error
+            self._step_envs(noise, frame)
             self._finished = self._episodes.take(self._storage.reward, self._storage.done)
         return self._storage.batch()
 
     def _step_envs(self, noise: torch.Tensor, frame: int) -> None:
-        storage, env, heart = self._storage, self._env, self._context.heart
+        storage, heart = self._storage, self._context.heart
         if not self._started:
-            storage.observation[0] = env.reset_tensors(self._reset_seed(frame) + self._context.first_env)
-            self._episodes.reset()
-            self._started = True
+            self._begin(frame)
         else:
             storage.observation[0] = storage.observation[-1].clone()
         parameters = []
         for time in range(self._steps):
-            action, parameter, step = self._acted(storage.observation[time], noise[time])
+            recalled = () if self._memory is None else self._memory.recalled()
+            inputs = storage.observation[time], noise[time], *recalled
+            (action, parameter, *remembered), step = self._acted(inputs, frame)
             storage.write(time, action, step)
             parameters.append(parameter)
+            if self._memory is not None:
+                self._memory.keep(remembered[0], step.terminated | step.truncated)
             heart.beats += 1
         actions = storage.finish()
-        if not storage.finite():
+        self._check(actions, frame)
+        described = self._policy.describe(torch.stack(parameters), actions)
+        storage.describe(described if self._memory is None else {**described, **self._memory.described()})
+
+    def _begin(self, frame: int) -> None:
+        """Begin an episode in every env."""
+        seed = self._reset_seed(frame) + self._context.first_env
+        with self._blaming_the_env(frame):
+            self._storage.observation[0] = self._env.reset_tensors(seed)
+        self._episodes.reset()
+        if self._memory is not None:
+            self._memory.begin()
+        self._started = True
+
+    def _acted(self, inputs: tuple[torch.Tensor, ...], frame: int) -> tuple[Sequence[torch.Tensor], TensorStep]:
+        """Return what the policy answers, the actions first, and the step of the envs that they lead to."""
+        if self._compiled is not None:
+            return self._compiled(self._policy.act, *inputs)
+        acted = self._policy.act(*inputs)
+        with self._blaming_the_env(frame):
+            return acted, self._env.step_tensors(acted[0])
+
+    @contextmanager
+    def _blaming_the_env(self, frame: int) -> Iterator[None]:
+        try:
+            yield
+        except (*FROM_OUTSIDE, EnvError):
+            raise
+        except BaseException as error:  # an exit too: it is the env's error, and no end of the run
+            raise EnvError(
+                f"env {self._spec.id!r} raised {describe(error)} in the batch that began at frame {frame}, which is "
+                "discarded"
+            ) from error
+
+    def _check(self, actions: torch.Tensor, frame: int) -> None:
+        """Refuse numbers that are not finite, and actions outside of their space."""
+        if not self._storage.finite():
             raise EnvError(
                 f"env {self._spec.id!r}: an observation or reward of the batch that began at frame {frame} is not "
                 "finite; the batch is discarded. Repair the environment"
             )
-        storage.describe(self._policy.describe(torch.stack(parameters), actions))
-
-    def _acted(self, observation: torch.Tensor, noise: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, TensorStep]:
-        """Return the actions, what describes them, and the step of the envs that they lead to."""
-        if self._compiled is not None:
-            return self._compiled(self._policy.act, observation, noise)
-        action, parameter = self._policy.act(observation, noise)
-        return action, parameter, self._env.step_tensors(action)
+        if self._checks_actions:
+            self._check_actions(actions.cpu())
+            self._checks_actions = actions.device.type == "cpu"  # elsewhere a copy of each batch would cost too much
 
     def close(self) -> None:
         """Close the envs."""
@@ -122,12 +155,22 @@ class DeviceCollector(EnvCollector):
             "env": self._env.state_dict(),
             "observation": self._storage.observation[-1],
             "episodes": self._episodes.state_dict(),
+            **({} if self._memory is None else {"memory": self._memory.state_dict()}),
         }
 
     def _load_episodes(self, episodes: Mapping[str, Any]) -> None:
+        """Go on with what was saved.
+
+        Raises:
+            StorageError: it is of other envs than these: another number, or other observations.
+        """
+        latest = self._storage.observation[-1]
+        check_array("the latest observation", episodes["observation"], latest.shape, "[env]")
         self._env.load_state_dict(episodes["env"])
         self._storage.observation[-1] = episodes["observation"].to(self._context.device)
         self._episodes.load_state_dict(episodes["episodes"])
+        if self._memory is not None:
+            self._memory.load_state_dict(episodes["memory"])
 
 
 def _tensor_env(context: Context) -> TensorEnv:
@@ -152,9 +195,4 @@ def _check_parts(context: Context) -> None:
         raise ConfigError(
             f"[[transform]]: {names} work on arrays, and [collector] use = 'device' has tensors; leave them out, or "
             "take [collector] use = 'local'"
-        )
-    if has_memory(context.model):
-        raise ConfigError(
-            "[collector] use = 'device' takes no policy with a memory yet; take [collector] use = 'local', which steps "
-            "the same envs"
         )

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from rlcore import Context
     from rlcore_plugin_device.tensor_env import TensorEnv, TensorStep
 
-Act: TypeAlias = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-Step: TypeAlias = "Callable[[Act, Tensor, Tensor], tuple[Tensor, Tensor, TensorStep]]"
+Act: TypeAlias = Callable[..., tuple[Tensor, ...]]
+Step: TypeAlias = "Callable[..., tuple[tuple[Tensor, ...], TensorStep]]"
 
 
 def compiled_step(env: TensorEnv, context: Context) -> Step:
-    """Return what acts and steps the env: called with `act` of the policy, observations and noise.
+    """Return what acts and steps the env: called with `act` of the policy and what that takes.
 
     Raises:
         ConfigError: the env steps by itself, or there is no compiler.
@@ -35,15 +35,15 @@ def compiled_step(env: TensorEnv, context: Context) -> Step:
     lend("rlcore.learners", "check_compiler")(context.device)
     stepped = env.stepped
 
-    def both(act: Act, observation: Tensor, noise: Tensor, moment: Moment) -> tuple[Tensor, Tensor, Moment, TensorStep]:
-        action, parameter = act(observation, noise)
-        return action, parameter, *stepped(moment, action)
+    def both(act: Act, moment: Moment, *inputs: Tensor) -> tuple[tuple[Tensor, ...], Moment, TensorStep]:
+        acted = act(*inputs)
+        return acted, *stepped(moment, acted[0])
 
     graph = torch.compile(both, dynamic=False, fullgraph=True)
 
-    def step(act: Act, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor, TensorStep]:
+    def step(act: Act, *inputs: Tensor) -> tuple[tuple[Tensor, ...], TensorStep]:
         assert env.moment is not None, "reset comes first"
-        action, parameter, env.moment, last = graph(act, observation, noise, env.moment)
-        return action, parameter, last
+        acted, env.moment, last = graph(act, env.moment, *inputs)
+        return acted, last
 
     return step
