@@ -22,6 +22,7 @@ discrete-sac-cartpole  100,000 frames, mean return of the last 100 training epis
               the last 100 training episodes; peer of the first: sb3-contrib
 {dqn,c51}-{cartpole,acrobot}-500k  500,000 frames with CleanRL's settings, mean return of the last 100 training episodes
 {ppo,dqn}-minatar-{breakout,space-invaders}  1,000,000 frames, mean return of the last 100 training episodes; peer: SB3
+pqn-minatar-breakout  the same of PQN, with the game as tensors
 
 {bc,bc10,td3-bc,cql,iql}-{idp,halfcheetah}-medium-{replay,expert}  50,000 updates from the datasets of `make_data.py`,
               then 20 deterministic episodes; `bc10` clones the best tenth of the episodes, and `cql`, of which an
@@ -153,6 +154,7 @@ TASKS: dict[str, tuple[str, list[str]]] = {
     "ppo-minatar-space-invaders": ("examples/ppo-minatar-breakout.toml", [NO_EVALUATION, INVADERS]),
     "dqn-minatar-breakout": ("examples/dqn-minatar-breakout.toml", [NO_EVALUATION]),
     "dqn-minatar-space-invaders": ("examples/dqn-minatar-breakout.toml", [NO_EVALUATION, INVADERS]),
+    "pqn-minatar-breakout": ("examples/pqn-minatar-breakout.toml", ["run.total_frames=1_000_000", NO_EVALUATION]),
 }
 TASKS |= {
     f"{algorithm}-{data}": (
@@ -181,7 +183,7 @@ TASKS |= {
     "mbpo-cartpole": ("benchmarks/learning/mbpo-cartpole.toml", []),
 }
 ON_DATA = tuple(task for task, (_, changes) in TASKS.items() if any("buffer.path" in change for change in changes))
-MINATAR = tuple(task for task in TASKS if "-minatar-" in task)
+MINATAR = tuple(task for task in TASKS if task.startswith(("ppo-minatar-", "dqn-minatar-")))
 PENDULUMS = ("sac-pendulum", "td3-pendulum", "ddpg-pendulum", "crossq-pendulum")
 BESIDE_SB3 = (*PENDULUMS, "sac-halfcheetah", "td3-halfcheetah", "sac-cartpole-swingup", "sac-cup-catch")
 # tasks that are judged by their last evaluation, and not by the episodes of training

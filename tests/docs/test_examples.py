@@ -73,6 +73,8 @@ ELSEWHERE = {"ppo-cartpole-ray.toml"}
 
 def libraries(env):
     """Return the libraries that an [env] needs; none where Gymnasium is enough."""
+    if env["use"] == "torch-envs":  # has the ids of others
+        return []
     names = (env["use"], env.get("id", ""))
     found = (needed for begin, needed in LIBRARIES.items() if any(name.startswith(begin) for name in names))
     return next(found, "").split()

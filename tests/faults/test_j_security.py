@@ -106,7 +106,9 @@ def check_fuzzed(folder, backend, count):
     assert result["tally"]["load refused"] > count / 2
 
 
-@pytest.mark.parametrize("backend", BACKENDS[:1])
+@pytest.mark.parametrize(
+    "backend", [BACKENDS[0], *(pytest.param(backend, marks=pytest.mark.slow) for backend in BACKENDS[1:])]
+)
 def test_j4_some_fuzzed_checkpoints(tmp_path, backend):
     check_fuzzed(tmp_path, backend, 150)
 

@@ -47,7 +47,7 @@ KINDS = {
 NORMS = ("gymnasium:observation-norm", "transforms:running-observation-norm")
 BEFORE = ("flatten", "frame-stack", "time-feature", "select", "double-to-float")
 TRANSFORMS = [[], *([norm] for norm in NORMS), *([f"transforms:{use}"] for use in BEFORE)]
-TRANSFORMS += [[f"transforms:{use}", NORMS[number % 2]] for number, use in enumerate(BEFORE)]
+TRANSFORMS += [[f"transforms:{use}", norm] for use in BEFORE for norm in NORMS]
 KEYS = {"transforms:select": {"indices": [1]}, "gymnasium:observation-norm": {"frames": 50}}
 
 

@@ -241,12 +241,9 @@ def test_a_text_that_many_rows_lead_to_is_refused(tmp_path, capsys):
     check_refused(("convert", COMMANDS["convert"]), dataset.folder, tmp_path, capsys, message)
 
 
-COUNTS = [("hdf5", count) for count in (2, 10**3, 10**9, 10**12, 10**400, -1, 0, "many", 1e999, None)]
-COUNTS += [(form, count) for form in ("arrow", "parquet") for count in (2, 10**12)]
-
-
-@pytest.mark.parametrize(("form", "count"), COUNTS)
+@pytest.mark.parametrize("count", [2, 10**3, 10**9, 10**12, 10**400, -1, 0, "many", 1e999, None])
 @pytest.mark.parametrize("key", ["total_episodes", "total_steps"])
+@pytest.mark.parametrize("form", ["hdf5", "arrow", "parquet"])
 def test_counts_of_the_metadata_are_held_against_the_files(form, key, count, tmp_path, capsys):
     dataset = theirs(tmp_path / "theirs", form)
     said(dataset.folder, **{key: count})

@@ -274,6 +274,19 @@ def test_a_rank_that_is_stopped_before_it_has_told_a_loss_knows_of_it(store):
     assert "rank 1 of 2 is lost; rank 0 is in share with 8 bytes: " in first[1]
 
 
+def test_a_rank_that_named_another_before_it_ended_is_not_taken_for_lost(monkeypatch):
+    """It may do both between two looks of a rank that waits."""
+    with Memory.create(3) as made:
+        memory = Memory(made.fd, 3, 1, 1)
+
+        def names_another_and_ends(rank):
+            made.end(2)
+            return False
+
+        monkeypatch.setattr(memory, "_lives", names_another_and_ends)
+        assert memory.gone().rank == 2
+
+
 def test_a_rank_on_one_host_knows_of_a_loss_without_a_call():
     with Memory.create(2) as made:
 

@@ -86,11 +86,7 @@ def test_a_memory_that_grows_too_large_is_said_when_it_does():
     assert "remembers more of earlier episodes than can be saved" in env.inexact()
 
 
-# of those that cannot go on one is enough, as each is told apart above
-RESUMED = [name for name in NAMES if name not in KINDS.REFUSED] + [*KINDS.REFUSED][:1]
-
-
-@pytest.mark.parametrize("name", dict.fromkeys([*RESUMED, "ForgetsForInfos"]))
+@pytest.mark.parametrize("name", [*NAMES, "ForgetsForInfos"])
 def test_a_resumed_run_equals_an_uninterrupted_one_or_says_that_it_does_not(tmp_path, name):
     sections = {**RUN, "env": {"use": "gymnasium", "id": f"remembering/{name}-v0", "num_envs": 2}}
 

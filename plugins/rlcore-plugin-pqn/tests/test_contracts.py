@@ -9,6 +9,7 @@ from rlcore_plugin_testing.small_run import make_run
 from rlcore.errors import ConfigError
 
 ACTIONS = {"env": {"use": "testing:toy", "actions": "discrete"}}
+MINATAR = {"use": "torch-envs", "id": "MinAtar/Breakout-v1"}
 MODEL = {"model": {"use": "pqn:normed-q-network", "hidden": [8]}, "estimator": {"use": "ppo:gae"}}
 
 
@@ -40,6 +41,27 @@ class TestModel(ModelContract):
         kinds = [type(layer).__name__ for layer in model.q_values.layers]
         hidden = ["Linear", "LayerNorm", "ReLU"]
         assert kinds == [*(["LayerNorm"] if normalise_input else []), *hidden, *hidden, "Linear"]
+
+
+class TestModelOfImages(ModelContract):
+    use = "pqn:normed-q-network"
+    config = {"hidden": [8], "channels": [4]}
+    around = {
+        **TestModel.around,
+        "env": MINATAR,
+        "collector": {"use": "device"},
+    }
+
+    def test_each_convolution_norms_its_channels_at_every_place(self):
+        model = self.make(self.bench())
+        convolution, norm, _ = model.q_values.convolutions.layers
+        images = torch.rand(2, 3, 10, 10, 4)
+        features = convolution(images.flatten(0, 1).movedim(-1, 1))
+        mean, variance = features.mean(1, keepdim=True), features.var(1, unbiased=False, keepdim=True)
+        expected = ((features - mean) / (variance + norm.eps).sqrt()).relu()
+        found = model.q_values.convolutions(images)
+        assert found.shape == (2, 3, 4 * 8 * 8)
+        torch.testing.assert_close(found, expected.reshape(2, 3, -1))
 
 
 def test_value_targets_are_those_of_q_lambda():
@@ -74,8 +96,11 @@ def test_value_targets_are_those_of_q_lambda():
 @pytest.mark.parametrize(
     ("sections", "expected"),
     [
-        ({"env": {"use": "testing:toy", "actions": "bounded"}}, "needs discrete actions"),
+        ({"env": {"use": "testing:toy", "actions": "bounded"}}, "normed-q-network needs a discrete action space"),
         ({"env": {"use": "testing:toy-dict"}}, "takes flat observations"),
+        ({"model": {**MODEL["model"], "channels": [16]}}, "three dimensions"),
+        ({"env": MINATAR, "model": {**MODEL["model"], "channels": [8] * 5}}, "too small"),
+        ({"env": MINATAR, "model": {**MODEL["model"], "channels": [8], "normalise_input": True}}, "is for flat"),
         ({"estimator": []}, "value_target"),
     ],
 )

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 from rlcore_plugin_testing.contracts import EnvContract
-from rlcore_plugin_torch_envs.env import _ENVS
+from rlcore_plugin_torch_envs.env import CLASSIC_CONTROL
 
 # of these Gymnasium keeps the state, or the torque, in float32
 ROUNDED = {"MountainCarContinuous-v0": 1e-6, "Pendulum-v1": 1e-7}
@@ -15,7 +15,7 @@ def numbers_of(state):
     return torch.stack(list(state.values()), -1).numpy()
 
 
-@pytest.mark.parametrize("name", _ENVS)
+@pytest.mark.parametrize("name", CLASSIC_CONTROL)
 def test_spaces_and_limit_are_those_of_gymnasium(name):
     bench = EnvContract.of("torch-envs", {"id": name})
     spec, original = bench.make(bench.bench()).spec, gymnasium.make(name)
@@ -24,7 +24,7 @@ def test_spaces_and_limit_are_those_of_gymnasium(name):
     assert spec.max_episode_steps == original.spec.max_episode_steps
 
 
-@pytest.mark.parametrize("name", _ENVS)
+@pytest.mark.parametrize("name", CLASSIC_CONTROL)
 def test_every_step_is_that_of_gymnasium(name):
     """Also where episodes terminate, and where they are cut off."""
     bench = EnvContract.of("torch-envs", {"id": name, "precision": "float64", "num_envs": 8, "max_episode_steps": 90})

@@ -246,6 +246,8 @@ class Memory:
                 raise self._lose(rank, lives, still)
 
     def _lose(self, rank: int, lives: bool, still: float) -> RankLost:
+        if not lives and self._head[_OVER]:  # before it ended, it named the one that was lost
+            return self._ended(self._call())
         self.end(rank)
         if not lives:
             why = "its process has ended"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from pydantic import BaseModel, Field
 
@@ -18,7 +17,7 @@ from rlcore_plugin_device.compiled import compiled_step
 from rlcore_plugin_device.episodes import EpisodeCounter
 from rlcore_plugin_device.memory import Memory
 from rlcore_plugin_device.storage import Storage
-from rlcore_plugin_device.tensor_env import TensorEnv, TensorStep
+from rlcore_plugin_device.tensor_env import TensorEnv, TensorStep, torch_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -49,10 +48,10 @@ class DeviceCollector(EnvCollector):
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config.frames_per_batch, context, context)
         self._env = _tensor_env(context)
-        _check_parts(context)
+        _check_transforms(context)
         space = self._spec.observation_space
         assert space.shape is not None
-        dtype = torch.from_numpy(np.zeros((), observation_dtype(space))).dtype
+        dtype = torch_dtype(observation_dtype(space))
         self._storage = Storage(self._steps, self._spec.num_envs, space.shape, dtype, context.device)
         self._compiled = compiled_step(self._env, context) if config.compile else None
         self._check_actions = ActionCheck(self._spec)
@@ -189,7 +188,7 @@ def _tensor_env(context: Context) -> TensorEnv:
     return env
 
 
-def _check_parts(context: Context) -> None:
+def _check_transforms(context: Context) -> None:
     if context.transforms:
         names = ", ".join(type(transform).__name__ for transform in context.transforms)
         raise ConfigError(

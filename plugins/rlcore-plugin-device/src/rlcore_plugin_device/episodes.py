@@ -37,9 +37,9 @@ class EpisodeCounter:
         steps = torch.arange(1, len(reward) + 1, device=reward.device)[:, None]
         returns = reward.cumsum(0, dtype=torch.float64) + self._returns
         lengths = steps + self._lengths
-        # the row after the latest end before each step, 0 where there is none
-        begins = torch.where(done, steps, 0).cummax(0).values.roll(1, 0)
-        begins[0] = 0
+        # the row after the latest end up to each step, 0 where there is none
+        ends = torch.where(done, steps, 0).cummax(0).values
+        begins = torch.cat([torch.zeros_like(ends[:1]), ends[:-1]])
         return_before = _at(returns, begins)
         length_before = _at(lengths, begins)
         places = done.nonzero()
@@ -50,9 +50,8 @@ class EpisodeCounter:
             (env + self._first_env).tolist(),
             strict=True,
         )
-        last = torch.where(done, steps, 0).amax(0, keepdim=True)
-        self._returns = returns[-1] - _at(returns, last)[0]
-        self._lengths = lengths[-1] - _at(lengths, last)[0]
+        self._returns = returns[-1] - _at(returns, ends[-1:])[0]
+        self._lengths = lengths[-1] - _at(lengths, ends[-1:])[0]
         return [Episode(return_, length, index, {}) for return_, length, index in finished]
 
     def reset(self) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 from rlcore.errors import ConfigError, EnvError
 from rlcore.types import EnvSpec
 from rlcore_plugin_device.random import Random, keys_of
-from rlcore_plugin_device.tensor_env import TensorEnv, TensorStep
+from rlcore_plugin_device.tensor_env import TensorEnv, TensorStep, torch_dtype
 
 if TYPE_CHECKING:
     import gymnasium
@@ -45,26 +45,6 @@ class FunctionalEnv(TensorEnv):
 
     The methods change nothing, the tensors that they get neither: they return new ones. Episodes that end, their next
     ones, time limits, seeds and checkpoints are taken care of.
-
-        class Reach(FunctionalEnv):
-            observation_space = gymnasium.spaces.Box(-2, 2, (2,))
-            action_space = gymnasium.spaces.Box(-1, 1, (2,))
-            max_episode_steps = 50
-
-            def initial(self, random):
-                return {"position": random.uniform(-1, 1, 2)}
-
-            def transition(self, state, action, random):
-                return {"position": (state["position"] + 0.1 * action).clamp(-2, 2)}
-
-            def observation(self, state):
-                return state["position"]
-
-            def reward(self, state, action, next_state):
-                return -next_state["position"].norm(dim=-1)
-
-            def terminal(self, state):
-                return state["position"].norm(dim=-1) < 0.05
 
     Attributes:
         observation_space: of one env.
@@ -192,7 +172,7 @@ class FunctionalEnv(TensorEnv):
             self._check_tensor("initial", value, (self.num_envs, *getattr(value, "shape", ())[1:]), None, f"[{name!r}]")
         random = Random(keys_of(0, self.num_envs, self.device), torch.zeros((), device=self.device).long())
         space = self.action_space
-        shape, dtype = space.shape or (), _dtype_of(space)
+        shape, dtype = space.shape or (), torch_dtype(space.dtype)
         action = torch.zeros((self.num_envs, *shape), dtype=dtype, device=self.device)
         following = self.transition(state, action, random)
         if set(following) != set(state):
@@ -201,7 +181,7 @@ class FunctionalEnv(TensorEnv):
             self._check_tensor("transition", following[name], tuple(value.shape), value.dtype, f"[{name!r}]")
         seen = self.observation_space
         observed = (self.num_envs, *(seen.shape or ()))
-        self._check_tensor("observation", self.observation(state), observed, _dtype_of(seen))
+        self._check_tensor("observation", self.observation(state), observed, torch_dtype(seen.dtype))
         reward = self.reward(state, action, following)
         self._check_tensor("reward", reward, (self.num_envs,), None)
         if not reward.dtype.is_floating_point:
@@ -227,9 +207,3 @@ class FunctionalEnv(TensorEnv):
 def _where(ended: Tensor, begun: Tensor, value: Tensor) -> Tensor:
     """Return the values of new episodes where one ended."""
     return torch.where(ended.reshape(-1, *[1] * (value.dim() - 1)), begun, value)
-
-
-def _dtype_of(space: gymnasium.Space[Any]) -> torch.dtype:
-    import numpy as np
-
-    return torch.from_numpy(np.zeros((), space.dtype)).dtype

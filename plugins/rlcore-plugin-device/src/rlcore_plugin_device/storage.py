@@ -100,5 +100,4 @@ class Storage:
 
 
 def _empty_like(row: Tensor, steps: int) -> Tensor:
-    with torch.inference_mode(False):  # autograd refuses tensors that were made in that mode
-        return torch.empty((steps, *row.shape), dtype=row.dtype, device=row.device)
+    return torch.empty((steps, *row.shape), dtype=row.dtype, device=row.device)

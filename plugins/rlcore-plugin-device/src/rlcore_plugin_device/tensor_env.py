@@ -91,3 +91,8 @@ class TensorEnv(Env):
 
 def _array(tensor: Tensor) -> Array:
     return tensor.cpu().numpy()
+
+
+def torch_dtype(dtype: Any) -> torch.dtype:
+    """Return the dtype of torch for one of NumPy."""
+    return torch.from_numpy(np.zeros(0, dtype)).dtype

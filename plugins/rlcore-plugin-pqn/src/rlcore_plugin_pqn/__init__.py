@@ -12,6 +12,6 @@ def provide_components() -> list[Component]:
             "model",
             "normed-q-network",
             f"{__name__}.model:NormedQNetworkModel",
-            summary="an MLP of action values with layer norm, which needs no target",
+            summary="action values by layers with layer norm, which need no target",
         ),
     ]

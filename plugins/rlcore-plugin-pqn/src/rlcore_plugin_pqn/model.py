@@ -9,6 +9,8 @@ from typing import Any
 import gymnasium
 import torch
 from pydantic import Field, PositiveInt
+from rlcore_plugin_cnn.images import Layout
+from rlcore_plugin_dqn.model import actions_of
 from rlcore_plugin_dqn.policy import EpsilonConfig, EpsilonGreedy
 from rlcore_plugin_dqn.shifted import Shifted
 from rlcore_plugin_mlp.network import initialise
@@ -17,10 +19,11 @@ from torch import Tensor, nn
 from rlcore.envs import Packed
 from rlcore.errors import ConfigError
 from rlcore.types import Context
+from rlcore_plugin_pqn.convolutions import Convolutions
 
 
 class NormedQNetworkModel(nn.Module):
-    """Action values `[..., action]` of flat observations, by an MLP with layer norm after each hidden layer.
+    """Action values `[..., action]` by layers with layer norm, of flat observations or, with `channels`, of images.
 
     The norm keeps the values of actions that were not taken in bounds, so that neither a target network nor replay is
     needed (Gallici et al., 2024, arXiv 2407.04811, section 3).
@@ -31,24 +34,28 @@ class NormedQNetworkModel(nn.Module):
         schedulable: `epsilon`, which a schedule may move instead of `epsilon_end` and `epsilon_fraction`.
 
     Raises:
-        ConfigError: the actions are not discrete, or the observations are not flat.
+        ConfigError: the actions are not discrete, or the observations are neither flat nor images with `channels`.
     """
 
     class Config(EpsilonConfig):
         """Shape of the network, and how it explores."""
 
         hidden: list[PositiveInt] = Field([120, 84], min_length=1, description="hidden sizes")
-        normalise_input: bool = Field(False, description="layer norm of the observations too")
+        channels: list[PositiveInt] = Field([], description="channels of convolutions of 3 x 3 before them, of images")
+        layout: Layout = Field("auto", description="where the channels of an image are; auto takes the shorter end")
+        normalise_input: bool = Field(False, description="layer norm of the observations too, if they are flat")
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__()
         spec = context.env_spec
-        inputs, space = _inputs_of(spec.observation_space), _discrete(spec.action_space)
+        observations = spec.observation_space
+        num_actions, self.first_action = actions_of(spec.action_space, "normed-q-network")
         generator = torch.Generator().manual_seed(context.seed("q_values"))
-        sizes = [inputs, *config.hidden]
-        self.critic = Greatest(QNetwork(sizes, int(space.n), config.normalise_input, generator))
-        self.first_action = int(space.start)
-        explorer = EpsilonGreedy(self.q_values, int(space.n), config, context.progress)
+        convolutions = _convolutions(config, observations, generator)
+        inputs = _inputs_of(observations) if convolutions is None else convolutions.features
+        network = QNetwork([inputs, *config.hidden], num_actions, config.normalise_input, generator, convolutions)
+        self.critic = Greatest(network)
+        explorer = EpsilonGreedy(self.q_values, num_actions, config, context.progress)
         self.policy = Shifted(explorer, self.first_action) if self.first_action else explorer
         self.schedulable = self.policy.schedulable
 
@@ -70,12 +77,19 @@ class QNetwork(nn.Module):
         num_actions: size of the last layer.
         normalise_input: whether a layer norm comes first.
         generator: of the weights, by torch's own initialisation.
+        convolutions: from images to the inputs; None where observations are the inputs.
     """
 
     def __init__(
-        self, sizes: Sequence[int], num_actions: int, normalise_input: bool, generator: torch.Generator
+        self,
+        sizes: Sequence[int],
+        num_actions: int,
+        normalise_input: bool,
+        generator: torch.Generator,
+        convolutions: Convolutions | None = None,
     ) -> None:
         super().__init__()
+        self.convolutions = convolutions
         layers: list[nn.Module] = [nn.LayerNorm(sizes[0])] if normalise_input else []
         for inputs, outputs in pairwise(sizes):
             layers += [nn.Linear(inputs, outputs), nn.LayerNorm(outputs), nn.ReLU()]
@@ -86,7 +100,8 @@ class QNetwork(nn.Module):
 
     def forward(self, observation: Tensor) -> Tensor:
         """Return the action values `[..., action]`."""
-        return self.layers(observation.float())  # type: ignore[no-any-return]
+        inputs = observation.float() if self.convolutions is None else self.convolutions(observation)
+        return self.layers(inputs)  # type: ignore[no-any-return]
 
     def raw(self) -> Callable[[Tensor], Tensor]:
         """Return the forward pass, which the policy calls."""
@@ -105,16 +120,22 @@ class Greatest(nn.Module):
         return self.q_values(observation).amax(-1, keepdim=True)  # type: ignore[no-any-return]
 
 
+def _convolutions(
+    config: NormedQNetworkModel.Config, space: gymnasium.Space[Any], generator: torch.Generator
+) -> Convolutions | None:
+    if not config.channels:
+        return None
+    if isinstance(space, Packed) or not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 3:
+        raise ConfigError(f"[model] channels: convolutions take images of three dimensions, not {space}")
+    if config.normalise_input:
+        raise ConfigError("[model] normalise_input: is for flat observations; leave it out, or channels")
+    return Convolutions(space, config.channels, config.layout, generator)
+
+
 def _inputs_of(space: gymnasium.Space[Any]) -> int:
     if isinstance(space, Packed) or not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
         raise ConfigError(
-            f"[model] normed-q-network takes flat observations, not {space}; "
-            "add [[transform]] use = 'transforms:flatten'"
+            f"[model] normed-q-network takes flat observations, not {space}; for images write channels = [16], for "
+            "others add [[transform]] use = 'transforms:flatten'"
         )
     return space.shape[0]
-
-
-def _discrete(space: gymnasium.Space[Any]) -> gymnasium.spaces.Discrete:
-    if not isinstance(space, gymnasium.spaces.Discrete):
-        raise ConfigError(f"[model] normed-q-network needs discrete actions, not {space}; use 'sac' or 'ppo' with them")
-    return space

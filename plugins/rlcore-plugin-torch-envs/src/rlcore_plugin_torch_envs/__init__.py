@@ -1,4 +1,4 @@
-"""Classic control in torch: many envs as tensors on one device, equal to Gymnasium's step by step."""
+"""Classic control and MinAtar in torch: many envs as tensors on one device, equal to the originals step by step."""
 
 from rlcore import Component, hookimpl
 
@@ -12,6 +12,6 @@ def provide_components() -> list[Component]:
             "torch-envs",
             f"{__name__}.env:make",
             f"{__name__}.env:Config",
-            "classic control as tensors on the device of the run",
+            "classic control and MinAtar as tensors on the device of the run",
         ),
     ]

@@ -19,11 +19,11 @@ Numbers: TypeAlias = Mapping[str, Tensor]
 class Config(BaseModel, extra="forbid"):
     """Which env, and how many."""
 
-    id: str = Field(description="of Gymnasium, such as CartPole-v1")
+    id: str = Field(description="of Gymnasium or MinAtar, such as CartPole-v1")
     num_envs: int = Field(1, ge=1, description="envs that step together")
     max_episode_steps: int | None = Field(None, ge=1, description="truncate episodes here instead of the env's limit")
     precision: Literal["float32", "float64"] = Field(
-        "float32", description="of the state; Gymnasium's is float64, which many devices are slow at"
+        "float32", description="of the state of classic control; Gymnasium's is float64, which many devices are slow at"
     )
 
 
