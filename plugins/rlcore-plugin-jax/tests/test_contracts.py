@@ -10,6 +10,8 @@ from rlcore_plugin_testing.contracts import PluginContract
 import rlcore
 
 EXAMPLE = Path(__file__).with_name("example.toml")
+# a network for images of 10 x 10 cells
+SMALL = {"channels": [4], "kernels": [3], "strides": [1], "features": 8, "layout": "last"}
 needs_jax = pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed")
 needs_gymnax = pytest.mark.skipif(find_spec("gymnax") is None, reason="gymnax is not installed")
 
@@ -47,7 +49,7 @@ class TestBreakout(JaxEnvContract):
     """Its state says whether the game is over, at its limit too."""
 
     config = {"id": "Breakout-MinAtar"}
-    around = {}
+    around = {"model": {"use": "cnn:nature-cnn", **SMALL}}
     truncates = {"max_episode_steps": 2}
 
 
@@ -58,14 +60,20 @@ class TestOwn(JaxEnvContract):
 
 
 @needs_jax
+@pytest.mark.slow
 class TestBraxForm(JaxEnvContract):
     config = {"id": "jax_envs:Brax"}
     truncates = {"max_episode_steps": 1}
 
 
 @needs_jax
+@pytest.mark.slow
 class TestBraxThatTruncates(JaxEnvContract):
+    """It is cut off before it can fall."""
+
     config = {"id": "jax_envs:Brax", "kwargs": {"truncates": True}}
+    terminates = None
+    truncates = {}
 
 
 @needs_gymnax

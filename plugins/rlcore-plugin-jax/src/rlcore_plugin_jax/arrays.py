@@ -52,7 +52,7 @@ def to_tensor(array: Any) -> Tensor:
 
     It can be read at once: on the CPU the array is waited for, on CUDA torch's stream waits.
     """
-    return torch.from_dlpack(array)
+    return torch.utils.dlpack.from_dlpack(array)
 
 
 def to_array(tensor: Tensor) -> Any:
