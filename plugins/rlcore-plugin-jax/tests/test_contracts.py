@@ -38,6 +38,7 @@ class TestCartPole(JaxEnvContract):
 
 
 @needs_gymnax
+@pytest.mark.slow
 class TestPendulum(JaxEnvContract):
     config = {"id": "Pendulum-v1", "max_episode_steps": 60}
     terminates = None
@@ -45,6 +46,7 @@ class TestPendulum(JaxEnvContract):
 
 
 @needs_gymnax
+@pytest.mark.slow
 class TestBreakout(JaxEnvContract):
     """Its state says whether the game is over, at its limit too."""
 

@@ -22,7 +22,12 @@ def split(keys):
 
 @pytest.mark.parametrize(
     ("name", "limit", "steps"),
-    [("CartPole-v1", 500, 120), ("CartPole-v1", 15, 120), ("Pendulum-v1", 30, 70), ("Breakout-MinAtar", 12, 60)],
+    [
+        ("CartPole-v1", 15, 120),
+        pytest.param("CartPole-v1", 500, 120, marks=pytest.mark.slow),
+        pytest.param("Pendulum-v1", 30, 70, marks=pytest.mark.slow),
+        pytest.param("Breakout-MinAtar", 12, 60, marks=pytest.mark.slow),
+    ],
 )
 def test_every_step_is_that_of_gymnax(name, limit, steps):
     """Through ends of both kinds, into the next episodes; other programs may round otherwise."""
