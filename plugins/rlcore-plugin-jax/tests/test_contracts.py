@@ -71,7 +71,7 @@ class TestBraxForm(JaxEnvContract):
 @needs_jax
 @pytest.mark.slow
 class TestBraxThatTruncates(JaxEnvContract):
-    """It is cut off before it can fall."""
+    """Random actions seldom let it fall within its five steps."""
 
     config = {"id": "jax_envs:Brax", "kwargs": {"truncates": True}}
     terminates = None
