@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 from pathlib import Path
@@ -47,8 +46,9 @@ def test_a_placed_rank_that_dies_or_stands_still_costs_time_and_nothing_else(und
     trained.wait_for(512)
     os.kill(trained.ranks()[1], number)
     assert trained.end() == 0, trained.text()
-    how = r"was killed by SIGKILL \(.*\)" if number == signal.SIGKILL else "did not move for 5 s"
-    assert re.search(f"rank 1 {how} at frame", trained.text())
+    killed = "was killed by SIGKILL (perhaps for lack of memory)"
+    how = killed if number == signal.SIGKILL else "did not move for 5 s"
+    assert f"rank 1 {how} at frame" in trained.text()
     assert "all ranks go on from frame" in trained.text()
     assert "frame 4,096: checkpoint" in trained.text(), "what rank 0 writes arrives here"
     assert trained.result() == undisturbed.result()

@@ -54,12 +54,12 @@ class TestModelOfImages(ModelContract):
 
     def test_each_convolution_norms_its_channels_at_every_place(self):
         model = self.make(self.bench())
-        convolution, norm, _ = model.q_values.convolutions.layers
+        convolution, norm, _ = model.q_values.encoder.layers
         images = torch.rand(2, 3, 10, 10, 4)
         features = convolution(images.flatten(0, 1).movedim(-1, 1))
         mean, variance = features.mean(1, keepdim=True), features.var(1, unbiased=False, keepdim=True)
         expected = ((features - mean) / (variance + norm.eps).sqrt()).relu()
-        found = model.q_values.convolutions(images)
+        found = model.q_values.features(images)
         assert found.shape == (2, 3, 4 * 8 * 8)
         torch.testing.assert_close(found, expected.reshape(2, 3, -1))
 

@@ -184,19 +184,20 @@ def mlp_for(space: gymnasium.Space[Any]) -> type[MLP]:
 
 @torch.no_grad()
 def initialise(layer: nn.Module, how: Initialisation, gain: float, generator: torch.Generator) -> None:
-    """Set the weights and the bias of a linear layer.
+    """Set the weights and the bias of a linear layer, or of a convolution.
 
     Args:
         layer: to be set.
-        how: torch's own way, uniform within one over the root of the inputs; or orthogonal, without a bias.
+        how: torch's own way, uniform within one over the root of an output's inputs; or orthogonal, without a bias.
         gain: of orthogonal weights.
         generator: the only source of randomness.
     """
-    assert isinstance(layer, nn.Linear)
+    assert isinstance(layer, nn.Linear | nn.Conv2d)
+    assert layer.bias is not None
     if how == "orthogonal":
         nn.init.orthogonal_(layer.weight, gain, generator=generator)
         nn.init.zeros_(layer.bias)
     else:
-        bound = 1 / math.sqrt(layer.in_features)
+        bound = 1 / math.sqrt(layer.weight[0].numel())
         layer.weight.uniform_(-bound, bound, generator=generator)
         layer.bias.uniform_(-bound, bound, generator=generator)

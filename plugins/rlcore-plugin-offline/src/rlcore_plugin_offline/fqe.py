@@ -14,6 +14,7 @@ import torch
 from gymnasium.spaces import Box, Discrete
 from pydantic import BaseModel, Field
 from rlcore_plugin_mlp.leaves import Flat, PackedEncoder, seen_space
+from rlcore_plugin_mlp.network import initialise
 from rlcore_plugin_mlp.unfilled import unfilled
 from torch import Tensor, nn
 
@@ -159,9 +160,6 @@ def _network(sizes: list[int], generator: torch.Generator) -> nn.Sequential:
     layers: list[nn.Module] = []
     for number, (inputs, outputs) in enumerate(pairwise(sizes)):
         linear = unfilled(partial(nn.Linear, inputs, outputs))
-        bound = 1 / math.sqrt(inputs)
-        with torch.no_grad():
-            for parameter in linear.parameters():
-                parameter.uniform_(-bound, bound, generator=generator)
+        initialise(linear, "torch", 1.0, generator)
         layers += [nn.ReLU(), linear] if number else [linear]
     return nn.Sequential(*layers)

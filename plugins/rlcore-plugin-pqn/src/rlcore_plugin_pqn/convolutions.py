@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Final
 
 import gymnasium
 import torch
 from rlcore_plugin_cnn.images import ImageInput, Layout
+from rlcore_plugin_mlp.network import initialise
 from torch import Tensor, nn
 
 from rlcore.errors import ConfigError
@@ -19,7 +19,7 @@ _KERNEL: Final = 3
 class Convolutions(nn.Module):
     """Convolutions of 3 x 3, each with a layer norm of its channels at every place, and a rectifier behind it.
 
-    Images `[..., *shape]` of any kind of number to features `[..., feature]`.
+    Images `[row, *shape]` of any kind of number to features `[row, feature]`.
 
     Args:
         space: of an observation.
@@ -39,8 +39,6 @@ class Convolutions(nn.Module):
     ) -> None:
         super().__init__()
         self.image = ImageInput(space, layout)
-        assert space.shape is not None
-        self._shape = space.shape
         inputs, height, width = self.image.shape
         shrunk = len(channels) * (_KERNEL - 1)
         if min(height, width) <= shrunk:
@@ -50,16 +48,16 @@ class Convolutions(nn.Module):
             )
         layers: list[nn.Module] = []
         for outputs in channels:
-            layers += [_initialised(nn.Conv2d(inputs, outputs, _KERNEL), generator), ChannelNorm(outputs), nn.ReLU()]
+            convolution = nn.Conv2d(inputs, outputs, _KERNEL)
+            initialise(convolution, "torch", 1.0, generator)
+            layers += [convolution, ChannelNorm(outputs), nn.ReLU()]
             inputs = outputs
         self.layers = nn.Sequential(*layers)
         self.features = inputs * (height - shrunk) * (width - shrunk)
 
     def forward(self, observation: Tensor) -> Tensor:
         """Return the features."""
-        rows = observation.reshape(-1, *self._shape)
-        leading = observation.shape[: observation.dim() - len(self._shape)]
-        return self.layers(self.image(rows)).reshape(*leading, self.features)  # type: ignore[no-any-return]
+        return self.layers(self.image(observation)).flatten(1)  # type: ignore[no-any-return]
 
 
 class ChannelNorm(nn.LayerNorm):
@@ -68,11 +66,3 @@ class ChannelNorm(nn.LayerNorm):
     def forward(self, images: Tensor) -> Tensor:
         """Return the images with normed channels."""
         return super().forward(images.movedim(1, -1)).movedim(-1, 1)
-
-
-def _initialised(layer: nn.Conv2d, generator: torch.Generator) -> nn.Conv2d:
-    bound = 1 / math.sqrt(layer.in_channels * _KERNEL**2)
-    with torch.no_grad():
-        for parameter in layer.parameters():
-            parameter.uniform_(-bound, bound, generator=generator)
-    return layer

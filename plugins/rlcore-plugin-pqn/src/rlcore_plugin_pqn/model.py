@@ -13,6 +13,7 @@ from rlcore_plugin_cnn.images import Layout
 from rlcore_plugin_dqn.model import actions_of
 from rlcore_plugin_dqn.policy import EpsilonConfig, EpsilonGreedy
 from rlcore_plugin_dqn.shifted import Shifted
+from rlcore_plugin_mlp.encoder import EncodedMLP
 from rlcore_plugin_mlp.network import initialise
 from torch import Tensor, nn
 
@@ -48,19 +49,15 @@ class NormedQNetworkModel(nn.Module):
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__()
         spec = context.env_spec
-        observations = spec.observation_space
         num_actions, self.first_action = actions_of(spec.action_space, "normed-q-network")
         generator = torch.Generator().manual_seed(context.seed("q_values"))
-        convolutions = _convolutions(config, observations, generator)
-        inputs = _inputs_of(observations) if convolutions is None else convolutions.features
-        network = QNetwork([inputs, *config.hidden], num_actions, config.normalise_input, generator, convolutions)
-        self.critic = Greatest(network)
+        self.critic = Greatest(_network(config, spec.observation_space, num_actions, generator))
         explorer = EpsilonGreedy(self.q_values, num_actions, config, context.progress)
         self.policy = Shifted(explorer, self.first_action) if self.first_action else explorer
         self.schedulable = self.policy.schedulable
 
     @property
-    def q_values(self) -> QNetwork:
+    def q_values(self) -> QNetwork | EncodedMLP:
         """Observations to action values."""
         return self.critic.q_values
 
@@ -77,19 +74,12 @@ class QNetwork(nn.Module):
         num_actions: size of the last layer.
         normalise_input: whether a layer norm comes first.
         generator: of the weights, by torch's own initialisation.
-        convolutions: from images to the inputs; None where observations are the inputs.
     """
 
     def __init__(
-        self,
-        sizes: Sequence[int],
-        num_actions: int,
-        normalise_input: bool,
-        generator: torch.Generator,
-        convolutions: Convolutions | None = None,
+        self, sizes: Sequence[int], num_actions: int, normalise_input: bool, generator: torch.Generator
     ) -> None:
         super().__init__()
-        self.convolutions = convolutions
         layers: list[nn.Module] = [nn.LayerNorm(sizes[0])] if normalise_input else []
         for inputs, outputs in pairwise(sizes):
             layers += [nn.Linear(inputs, outputs), nn.LayerNorm(outputs), nn.ReLU()]
@@ -100,8 +90,7 @@ class QNetwork(nn.Module):
 
     def forward(self, observation: Tensor) -> Tensor:
         """Return the action values `[..., action]`."""
-        inputs = observation.float() if self.convolutions is None else self.convolutions(observation)
-        return self.layers(inputs)  # type: ignore[no-any-return]
+        return self.layers(observation.float())  # type: ignore[no-any-return]
 
     def raw(self) -> Callable[[Tensor], Tensor]:
         """Return the forward pass, which the policy calls."""
@@ -111,7 +100,7 @@ class QNetwork(nn.Module):
 class Greatest(nn.Module):
     """The greatest of the action values: what the state is worth to who is greedy from there on."""
 
-    def __init__(self, q_values: QNetwork) -> None:
+    def __init__(self, q_values: QNetwork | EncodedMLP) -> None:
         super().__init__()
         self.q_values = q_values
 
@@ -120,16 +109,19 @@ class Greatest(nn.Module):
         return self.q_values(observation).amax(-1, keepdim=True)  # type: ignore[no-any-return]
 
 
-def _convolutions(
-    config: NormedQNetworkModel.Config, space: gymnasium.Space[Any], generator: torch.Generator
-) -> Convolutions | None:
+def _network(
+    config: NormedQNetworkModel.Config, space: gymnasium.Space[Any], num_actions: int, generator: torch.Generator
+) -> QNetwork | EncodedMLP:
+    """Return the layers, behind convolutions where the config has channels."""
     if not config.channels:
-        return None
+        return QNetwork([_inputs_of(space), *config.hidden], num_actions, config.normalise_input, generator)
     if isinstance(space, Packed) or not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 3:
         raise ConfigError(f"[model] channels: convolutions take images of three dimensions, not {space}")
     if config.normalise_input:
         raise ConfigError("[model] normalise_input: is for flat observations; leave it out, or channels")
-    return Convolutions(space, config.channels, config.layout, generator)
+    convolutions = Convolutions(space, config.channels, config.layout, generator)
+    layers = QNetwork([convolutions.features, *config.hidden], num_actions, False, generator)
+    return EncodedMLP(convolutions, layers, space.shape)
 
 
 def _inputs_of(space: gymnasium.Space[Any]) -> int:

@@ -34,7 +34,7 @@ class ClassicControl(FunctionalEnv):
         dtype: of the state.
     """
 
-    def __init__(self, config: Config, context: Context, max_episode_steps: int) -> None:
+    def __init__(self, config: Config, context: Context, max_episode_steps: int | None) -> None:
         self.dtype = torch.float64 if config.precision == "float64" else torch.float32
-        self.max_episode_steps = config.max_episode_steps or max_episode_steps
+        self.max_episode_steps = max_episode_steps
         super().__init__(config, context)

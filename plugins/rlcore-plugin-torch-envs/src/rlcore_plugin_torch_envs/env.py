@@ -51,4 +51,4 @@ def make(config: Config, context: Context) -> FunctionalEnv:
         )
     module, name, limit = _ENVS[config.id]
     made = getattr(importlib.import_module(f"{__package__}.{module}"), name)
-    return made(config, context, limit)  # type: ignore[no-any-return]
+    return made(config, context, config.max_episode_steps or limit)  # type: ignore[no-any-return]

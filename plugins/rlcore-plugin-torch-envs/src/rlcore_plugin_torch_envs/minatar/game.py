@@ -41,7 +41,7 @@ class Game(FunctionalEnv):
         actions = self.minimal_actions if config.id.endswith("-v1") else tuple(range(6))
         self.observation_space = gymnasium.spaces.Box(0.0, 1.0, (SIDE, SIDE, self.channels), bool)
         self.action_space = gymnasium.spaces.Discrete(len(actions))
-        self.max_episode_steps = config.max_episode_steps or max_episode_steps
+        self.max_episode_steps = max_episode_steps
         self._actions = torch.tensor(actions, device=context.device)
         self._cells = torch.arange(SIDE * SIDE, device=context.device).reshape(SIDE, SIDE)
         super().__init__(config, context)
