@@ -5,7 +5,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import torch
 from rlcore_plugin_jax.env import Config, make
+from rlcore_plugin_testing.contracts import EnvContract
 
 from rlcore.errors import ConfigError, StorageError
 from rlcore.types import Context
@@ -77,6 +79,36 @@ def test_a_gpu_that_jax_cannot_use_is_told():
 def test_an_env_of_another_form_is_refused(env_id, kwargs, expected):
     with pytest.raises(ConfigError, match=expected):
         made(env_id, kwargs=kwargs)
+
+
+@needs_jax
+@pytest.mark.parametrize("use", ["parallel:workers", "parallel:central"])
+def test_forked_workers_are_refused(use):
+    """They would stand still."""
+    pytest.importorskip("rlcore_plugin_parallel")
+    with pytest.raises(ConfigError, match=r"start_method = 'fork': the envs 'jax_envs:Drift' cannot .* as JAX steps "):
+        run_with({"use": use, "frames_per_batch": 64, "start_method": "fork"})
+
+
+@needs_jax
+@pytest.mark.slow
+def test_workers_that_start_otherwise_collect_what_one_process_does():
+    pytest.importorskip("rlcore_plugin_parallel")
+    one = run_with({"use": "local", "frames_per_batch": 64}).trainer.collector.collect()
+    collector = run_with({"use": "parallel:workers", "frames_per_batch": 64, "processes": "always"}).trainer.collector
+    two = collector.collect().clone()
+    collector.close()
+    assert torch.equal(one["next", "observation"], two["next", "observation"])
+
+
+def run_with(collector):
+    around = {
+        "model": {"use": "mlp", "hidden": [8]},
+        "loss": {"use": "ppo"},
+        "estimator": {"use": "gae"},
+        "collector": collector,
+    }
+    return EnvContract.of("jax", {"id": "jax_envs:Drift", "num_envs": 4}, around).run()
 
 
 @needs_jax

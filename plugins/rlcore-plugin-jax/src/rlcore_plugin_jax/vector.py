@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -47,7 +47,12 @@ class JaxEnv(TensorEnv):
 
     Raises:
         ConfigError: JAX cannot use the device, there is no such env, or it has another form.
+
+    Attributes:
+        unforkable: why collectors with workers may not fork this process.
     """
+
+    unforkable: Final = "JAX steps them in threads, which a fork leaves behind"
 
     def __init__(self, config: Config, context: Context) -> None:
         self.device = context.device
