@@ -67,12 +67,12 @@ class State:
 
 
 class Brax:
-    """In the form of Brax: it falls when it is beyond 1, and its state is cut off after 5 steps where it says so."""
+    """In the form of Brax: it falls beyond a bound, and its state is cut off after 5 steps where it says so."""
 
     action_size = 1
 
-    def __init__(self, truncates=False, resets=False):
-        self._truncates, self._resets = truncates, resets
+    def __init__(self, truncates=False, resets=False, bound=1.0):
+        self._truncates, self._resets, self._bound = truncates, resets, bound
 
     def reset(self, key):
         place = jax.random.uniform(key, (3,), minval=-0.3, maxval=0.3)
@@ -84,7 +84,7 @@ class Brax:
     def step(self, state, action):
         rng, now = jax.random.split(state.info["rng"])
         place = state.pipeline + 0.2 * action + 0.1 * jax.random.normal(now, (3,))
-        fell, steps = (jnp.abs(place).max() > 1).astype(jnp.float32), state.info["steps"] + 1
+        fell, steps = (jnp.abs(place).max() > self._bound).astype(jnp.float32), state.info["steps"] + 1
         info = {**state.info, "rng": rng, "steps": steps}
         if self._truncates:
             info["truncation"] = jnp.where((steps >= 5) & (fell == 0), 1.0, 0.0)

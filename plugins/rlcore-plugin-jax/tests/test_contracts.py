@@ -71,11 +71,11 @@ class TestBraxForm(JaxEnvContract):
 @needs_jax
 @pytest.mark.slow
 class TestBraxThatTruncates(JaxEnvContract):
-    """Random actions seldom let it fall within its five steps."""
+    """Of its episodes some end and others are cut off, by its own account."""
 
-    config = {"id": "jax_envs:Brax", "kwargs": {"truncates": True}}
-    terminates = None
-    truncates = {}
+    config = {"id": "jax_envs:Brax", "kwargs": {"truncates": True, "bound": 0.6}}
+    terminates = {"kwargs": {"truncates": True, "bound": 0.4}}
+    truncates = {"kwargs": {"truncates": True, "bound": 9.0}}
 
 
 @needs_gymnax
