@@ -116,3 +116,25 @@ def test_a_step_is_compiled_once():
             env.step_tensors(torch.rand(5, 2))
         env.load_state_dict(env.state_dict())
     assert (env._begin_all._cache_size(), env._step_all._cache_size()) == (1, 1)
+
+
+def test_programs_are_compiled_while_the_watchdog_waits():
+    """That takes minutes for physics; at a step nothing is compiled, so that one that hangs is found."""
+    env, paused = made(num_envs=2), []
+    for name in ("_begin", "_step"):
+        traced = getattr(env._single, name.strip("_"))
+
+        def noted(*arrays, traced=traced):
+            paused.append(env._heart.paused)
+            return traced(*arrays)
+
+        setattr(env._single, name.strip("_"), noted)
+    env.reset_tensors(0)
+    assert paused
+    assert all(paused)
+    count = len(paused)
+    env.step_tensors(torch.zeros(2, 2))
+    env.load_state_dict(env.state_dict())
+    env.reset_tensors(1)
+    assert len(paused) == count
+    assert not env._heart.paused

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ def make(config: Config, context: Context) -> JaxEnv:
         ConfigError: JAX is missing or cannot use the device of the run, there is no such env, or it has another form.
     """
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    logging.getLogger("jax").setLevel(logging.WARNING)  # it logs each kind of device that it does not find
     try:
         importlib.import_module("jax")
     except ImportError as error:

@@ -72,6 +72,7 @@ class JaxEnv(TensorEnv):
         self._action_dtype = torch.int32 if whole else torch.float32
         self._begin_all, self._step_all = jax.jit(jax.vmap(self._begin)), jax.jit(jax.vmap(self._step))
         self._carry: Carry | None = None
+        self._heart = context.heart
 
     def reset_tensors(self, seed: int | None = None) -> Tensor:
         """Begin an episode in every env, env `i` with the key of `seed + i`."""
@@ -82,6 +83,8 @@ class JaxEnv(TensorEnv):
             keys = jax.device_put(keys_of(seed or 0, self.spec.num_envs), self._jax_device)
         else:
             keys = self._carry.key
+        if self._carry is None:
+            self._compile(keys)
         self._carry, observation = self._begin_all(keys)
         return to_tensor(observation)
 
@@ -110,6 +113,15 @@ class JaxEnv(TensorEnv):
         if self._carry is None:
             self.reset_tensors(0)
         self._carry = restored_tree(self._carry, state, self.device)
+
+    def _compile(self, keys: Any) -> None:
+        """Compile both programs by a call of each; for physics that takes minutes, in which nothing else moves."""
+        action = torch.zeros(
+            self.spec.num_envs, *self._single.action_space.shape, dtype=self._action_dtype, device=self.device
+        )
+        with self._heart.pause():
+            carry, _ = self._begin_all(keys)
+            jax.block_until_ready(self._step_all(carry, to_array(action)))
 
     def _begin(self, key: Any) -> tuple[Carry, Any]:
         following, now = jax.random.split(key)
