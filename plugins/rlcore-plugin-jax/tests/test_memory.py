@@ -89,16 +89,18 @@ def test_a_step_and_a_state_keep_their_values():
         assert torch.equal(tensor, copy)
 
 
-def test_a_run_writes_to_no_array_of_the_env():
+@pytest.mark.parametrize("use", ["device", "local"])
+def test_a_run_writes_to_no_array_of_the_env(use):
     """Nor does what is done to the tensors of a state."""
     around = {
         "model": {"use": "mlp", "hidden": [8]},
         "loss": {"use": "ppo"},
         "estimator": {"use": "gae"},
-        "collector": {"use": "device", "frames_per_batch": 64},
+        "collector": {"use": use, "frames_per_batch": 64},
+        "transform": [] if use == "device" else [{"use": "transforms:running-observation-norm"}],
     }
     trainer = EnvContract.of("jax", {"id": "jax_envs:Drift", "num_envs": 4}, around).run().trainer
-    env = trainer.parts.collector._env
+    env = trainer.parts.collector._context.env
     kept = recorded(env)
     trainer.train()
     for tensor in env.state_dict().values():
