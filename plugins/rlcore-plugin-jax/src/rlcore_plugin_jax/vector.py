@@ -116,9 +116,8 @@ class JaxEnv(TensorEnv):
 
     def _compile(self, keys: Any) -> None:
         """Compile both programs by a call of each; for physics that takes minutes, in which nothing else moves."""
-        action = torch.zeros(
-            self.spec.num_envs, *self._single.action_space.shape, dtype=self._action_dtype, device=self.device
-        )
+        shape = self._single.action_space.shape or ()
+        action = torch.zeros(self.spec.num_envs, *shape, dtype=self._action_dtype, device=self.device)
         with self._heart.pause():
             carry, _ = self._begin_all(keys)
             jax.block_until_ready(self._step_all(carry, to_array(action)))
