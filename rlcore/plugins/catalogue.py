@@ -112,7 +112,7 @@ PUBLISHED: Final = {
     ),
     "parallel": Published({"collector": ("central", "each-step", "workers")}),
     "pettingzoo": Published({"env": ("pettingzoo",)}),
-    "pqn": Published({"loss": ("pqn",), "model": ("normed-q-network",)}),
+    "pqn": Published({"loss": ("pqn",), "model": ("normed-q-network", "recurrent-normed-q-network")}),
     "ppo": Published({"estimator": ("gae",), "hook": ("explained-variance",), "loss": ("a2c", "ppo")}),
     "presets": Published(
         {},

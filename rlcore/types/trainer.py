@@ -173,11 +173,6 @@ class Trainer(Protocol):
         ...
 
     @property
-    def frames_here(self) -> int:
-        """Frames that this process collected; after a resume, those since."""
-        ...
-
-    @property
     def last_checkpoint(self) -> Path | None:
         """Folder of the latest checkpoint of this process."""
         ...

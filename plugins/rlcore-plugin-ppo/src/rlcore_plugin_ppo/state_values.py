@@ -11,6 +11,8 @@ from rlcore.buffers import rows
 from rlcore.types import FIRST, POLICY_STATE, has_memory
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tensordict import TensorDict
 
 
@@ -39,7 +41,8 @@ class StateValues:
     def after(self, value: Tensor, following: TensorDict) -> Tensor:
         """Return the value after each step `[env, time, 1]`; zero after a terminated step.
 
-        Inside an episode it is the value before the next step, so the critic runs for last observations alone.
+        Inside an episode it is the value before the next step, so on the CPU the critic runs for last observations
+        alone.
 
         Args:
             value: the values before the steps.
@@ -51,11 +54,17 @@ class StateValues:
         last = following.get("done").clone()
         last[:, -1] = True
         places = (last & ~terminated).squeeze(-1)
-        if not places.any():  # some networks refuse a batch without rows
-            return next_value * ~terminated
-        inputs = [following.get("observation")[places]]
-        if self._has_memory:  # a last observation has the state after its step, and does not begin an episode
-            state = following.get("policy_state")[places]
-            inputs += [state, torch.zeros(len(state), 1, dtype=torch.bool, device=state.device)]
-        next_value[places] = self._critic(*inputs)
+        if value.device.type != "cpu":  # how many there are would be waited for, so the critic runs for every step
+            everywhere = self._of(following, lambda entry: entry.flatten(0, 1)).unflatten(0, places.shape)
+            return torch.where(places.unsqueeze(-1), everywhere, next_value) * ~terminated
+        if places.any():  # some networks refuse a batch without rows
+            next_value[places] = self._of(following, lambda entry: entry[places])
         return next_value * ~terminated
+
+    def _of(self, following: TensorDict, chosen: Callable[[Any], Any]) -> Tensor:
+        """Return the values of what chosen steps led to, `[step, 1]`."""
+        inputs = [chosen(following.get("observation"))]
+        if self._has_memory:  # a last observation has the state after its step, and does not begin an episode
+            state = chosen(following.get("policy_state"))
+            inputs += [state, torch.zeros(len(state), 1, dtype=torch.bool, device=state.device)]
+        return self._critic(*inputs)  # type: ignore[no-any-return]
