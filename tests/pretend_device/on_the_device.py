@@ -19,6 +19,7 @@ from rlcore_plugin_testing.toy import ToyEnv
 
 from rlcore.config.file import read
 from rlcore.config.sections import validate
+from rlcore.errors import ConfigError
 from rlcore.learners.paces import every_of
 from rlcore.loggers.metrics import Last, Metrics
 from rlcore.run.build import build
@@ -302,6 +303,83 @@ def test_episodes_that_nobody_asked_for_yet_go_through_a_checkpoint(tmp_path):
             tables.append([{key: row[key] for key in row if "time/" not in key} for row in csv.DictReader(stream)])
     assert tables[0] == tables[1]
     assert {row["frames"] for row in tables[0]} == {"256", "512"}
+
+
+def with_transitions(algorithm, **buffer):
+    """Return the config of an off-policy run on envs of tensors, whose ring is full after a third of it."""
+    actor_critic = {"use": "sac:actor-critic", "hidden": [8], "random_frames": 40}
+    sections = {
+        "sac": {"model": actor_critic, "loss": {"use": "sac"}},
+        "td3": {"model": {**actor_critic, "actor": "deterministic"}, "loss": {"use": "sac:td3"}},
+        "discrete-sac": {
+            "model": {**actor_critic, "use": "sac:discrete-actor-critic"},
+            "loss": {"use": "sac:discrete-sac"},
+        },
+        "dqn": {"model": {"use": "dqn:q-network", "hidden": [8]}, "loss": {"use": "dqn"}},
+    }
+    env = "Pendulum-v1" if algorithm in ("sac", "td3") else "CartPole-v1"
+    return {
+        "run": {"total_frames": 320, "name": "small"},
+        "env": {"use": "torch-envs", "id": env, "num_envs": 4},
+        **sections[algorithm],
+        "optimizer": [{"use": "adam"}],
+        "collector": {"use": "device", "frames_per_batch": 16},
+        "metrics": {"every": 320},
+        "buffer": {
+            **{"use": "replay", "capacity": 100, "minibatch_size": 8, "updates_per_batch": 4, "warmup_frames": 32},
+            **buffer,
+        },
+    }
+
+
+@pytest.mark.parametrize("n_steps", [1, 3])
+@pytest.mark.parametrize(
+    ("algorithm", "buffer"),
+    [*((name, "replay") for name in ("sac", "td3", "discrete-sac", "dqn")), ("dqn", "replay:prioritized")],
+)
+def test_transitions_stay_on_the_device(algorithm, buffer, n_steps):
+    """They are written, sampled and trained on there; weights are those of the same run on the CPU."""
+    values = with_transitions(algorithm, use=buffer, n_steps=n_steps)
+    trainers = [run_of(values, device=device).trainer for device in (NAME, "cpu")]
+    iterations = watch(trainers[0], "_iteration")
+    for trainer in trainers:
+        trainer.train()
+    # the first ones find out what is so in all, and the last one asks whether all was finite, and for the episodes
+    assert len(iterations) == 20
+    assert set(iterations[2:-1]) == {(0, 0, 0)}, "copies to the host, copies to the device, waits"
+    there, here = (trainer.parts.buffer.state_dict()["ring"] for trainer in trainers)
+    assert there["rows"].device.type == NAME
+    assert torch.equal(there["rows"].cpu(), here["rows"])
+    # of several steps the sums of gradients are rounded otherwise there, though they are of the same numbers
+    tolerance = {"rtol": 0.0, "atol": 0.0} if n_steps == 1 else {"rtol": 1e-4, "atol": 1e-5}
+    there, here = (trainer.parts.stateful["model"].state_dict() for trainer in trainers)
+    for name in here:
+        torch.testing.assert_close(there[name].cpu(), here[name], **tolerance)
+
+
+@pytest.mark.parametrize("n_steps", [1, 3])
+def test_a_full_ring_goes_on_after_a_resume(n_steps, tmp_path):
+    """To the bit, from the middle of the ring and of episodes."""
+    values = with_transitions("sac", n_steps=n_steps)
+    whole = run_of(values, folder=tmp_path / "whole").trainer
+    whole.train()
+    first = run_of(values, folder=tmp_path / "cut").trainer
+    first.stop_at = 176
+    first.train()
+    assert first.parts.buffer.write_count % 100 not in (0, 99)
+    assert first.parts.buffer.write_count > 100
+    second = run_of(values, folder=tmp_path / "cut", resume=True).trainer
+    second.train()
+    for part in ("model", "buffer", "collector"):
+        states = [list(tensors_of(trainer.parts.stateful[part].state_dict())) for trainer in (whole, second)]
+        assert len(states[0]) == len(states[1]) > 0
+        assert all(torch.equal(one.cpu(), two.cpu()) for one, two in zip(*states, strict=True))
+
+
+def test_a_ring_that_the_device_has_no_memory_for_is_refused_before_the_first_frame():
+    values = with_transitions("sac", capacity=10**12)
+    with pytest.raises(ConfigError, match=r"rows of at least 24 bytes take 22,351\.7 GiB, and pretend.* has .*memmap"):
+        run_of(values)
 
 
 def test_a_row_of_metrics_is_one_copy():

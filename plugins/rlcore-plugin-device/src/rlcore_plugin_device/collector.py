@@ -95,10 +95,6 @@ class DeviceCollector(EnvCollector):
             noise = self._draw_noise()
         with torch.no_grad():
             self._step_envs(noise, frame)
-            ended = self._episodes.take(self._storage.reward, self._storage.done)
-            self._unread.append(Unread(frame, self._storage.finite(), ended))
-        if self._context.device.type == "cpu" or sum(batch.ended.numel() for batch in self._unread) > _MOST_UNREAD:
-            self._read()
         return self._storage.batch()
 
     def episodes(self) -> list[Episode]:
@@ -124,14 +120,11 @@ class DeviceCollector(EnvCollector):
         numbers = torch.cat([torch.cat([batch.finite.double()[None], batch.ended.flatten()]) for batch in unread])
         for batch, of_batch in zip(unread, numbers.cpu().numpy().reshape(len(unread), -1), strict=True):
             if not of_batch[0]:
-                raise self._not_finite(batch.frame)
+                raise EnvError(
+                    f"env {self._spec.id!r}: an observation or reward of the batch that began at frame {batch.frame} "
+                    "is not finite; the batch is discarded. Repair the environment"
+                )
             self._finished += self._episodes.told(of_batch[1:].reshape(batch.ended.shape))
-
-    def _not_finite(self, frame: int) -> EnvError:
-        return EnvError(
-            f"env {self._spec.id!r}: an observation or reward of the batch that began at frame {frame} is not finite; "
-            "the batch is discarded. Repair the environment"
-        )
 
     def _step_envs(self, noise: torch.Tensor, frame: int) -> None:
         storage, heart = self._storage, self._context.heart
@@ -150,9 +143,11 @@ class DeviceCollector(EnvCollector):
                 self._memory.keep(remembered[0], step.terminated | step.truncated)
             heart.beats += 1
         actions = storage.finish()
+        self._unread.append(Unread(frame, storage.finite(), self._episodes.take(storage.reward, storage.done)))
+        # before the actions are checked: what follows from an observation that is not finite is the env's error
+        if self._checks_actions or sum(batch.ended.numel() for batch in self._unread) > _MOST_UNREAD:
+            self._read()
         if self._checks_actions:
-            if not storage.finite():  # the actions that follow are not finite either, and that is the env's error
-                raise self._not_finite(frame)
             self._check_actions(actions.cpu())
             self._checks_actions = actions.device.type == "cpu"  # elsewhere a copy of each batch would cost too much
         described = self._policy.describe(torch.stack(parameters), actions)

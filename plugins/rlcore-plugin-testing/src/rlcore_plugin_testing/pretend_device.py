@@ -16,6 +16,7 @@ stays until the process ends: use it in a process of its own. Nothing is compile
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
@@ -111,6 +112,11 @@ class _Module:
 
     def device_count(self) -> int:
         return 1
+
+    def mem_get_info(self, device: Any = None) -> tuple[int, int]:
+        """Return the bytes of memory that are free, and all of it: those of the host."""
+        pages = os.sysconf("SC_AVPHYS_PAGES"), os.sysconf("SC_PHYS_PAGES")
+        return pages[0] * os.sysconf("SC_PAGE_SIZE"), pages[1] * os.sysconf("SC_PAGE_SIZE")
 
     def synchronize(self, device: Any = None) -> None:
         _total.waits += 1
