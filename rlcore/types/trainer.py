@@ -70,7 +70,14 @@ class RunMetrics(Protocol):
 
 
 class InnerPoints(Protocol):
-    """The points that a learner calls within an update, and whether anything implements one."""
+    """The points that a learner calls within an update, and whether anything implements one.
+
+    Attributes:
+        asked: returns whether this iteration, with so many more frames to count in it, ends with a row of metrics, an
+            evaluation or a checkpoint: with something that asks for what a device holds.
+    """
+
+    asked: Callable[[int], bool]
 
     def used(self, point: str) -> bool:
         """Return whether any hook implements the point."""

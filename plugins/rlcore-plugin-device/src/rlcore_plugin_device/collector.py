@@ -236,7 +236,8 @@ class DeviceCollector(EnvCollector):
         self._env.load_state_dict(episodes["env"])
         self._storage.observation[-1] = episodes["observation"].to(self._context.device)
         self._episodes.load_state_dict(episodes["episodes"])
-        self._finished = [Episode(*each, {}) for each in episodes.get("untold", ())]
+        untold = episodes.get("untold", ())
+        self._finished = [Episode(return_, length, index, {}) for return_, length, index in untold]
         if self._memory is not None:
             self._memory.load_state_dict(episodes["memory"])
 

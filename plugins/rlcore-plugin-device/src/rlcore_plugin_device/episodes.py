@@ -41,7 +41,7 @@ class EpisodeCounter:
             `[2, time, env]`, float64: returns, then lengths, where an episode ended, and zeros elsewhere.
         """
         steps = torch.arange(1, len(reward) + 1, device=reward.device)[:, None]
-        returns = reward.cumsum(0, dtype=torch.float64) + self._returns
+        returns = _sums(reward.double()) + self._returns
         lengths = steps + self._lengths
         # the row after the latest end up to each step, 0 where there is none
         ends = torch.where(done, steps, 0).cummax(0).values
@@ -71,6 +71,18 @@ class EpisodeCounter:
         """Go on with those that were saved."""
         self._returns = state["returns"].to(self._returns.device)
         self._lengths = state["lengths"].to(self._lengths.device)
+
+
+def _sums(values: Tensor) -> Tensor:
+    """Return the sums of the rows up to each, `[time, env]`."""
+    if values.device.type == "cpu":
+        return values.cumsum(0)
+    # `cumsum` has no deterministic kernel on CUDA, and these sums are those of the CPU to the bit
+    sums = torch.empty_like(values)
+    sums[0] = values[0]
+    for time in range(1, len(values)):
+        torch.add(sums[time - 1], values[time], out=sums[time])
+    return sums
 
 
 def _at(values: Tensor, rows: Tensor) -> Tensor:

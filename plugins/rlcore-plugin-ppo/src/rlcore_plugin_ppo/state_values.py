@@ -55,8 +55,8 @@ class StateValues:
         last[:, -1] = True
         places = (last & ~terminated).squeeze(-1)
         if value.device.type != "cpu":  # how many there are would be waited for, so the critic runs for every step
-            everywhere = self._of(following, lambda entry: entry.flatten(0, 1)).unflatten(0, places.shape)
-            return torch.where(places.unsqueeze(-1), everywhere, next_value) * ~terminated
+            everywhere = self._of(following, lambda entry: entry.flatten(0, 1))
+            return torch.where(places.unsqueeze(-1), everywhere.reshape(value.shape), next_value) * ~terminated
         if places.any():  # some networks refuse a batch without rows
             next_value[places] = self._of(following, lambda entry: entry[places])
         return next_value * ~terminated
