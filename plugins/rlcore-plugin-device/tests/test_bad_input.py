@@ -30,7 +30,7 @@ SECTIONS = {
     [
         ({"env": {"use": "gymnasium", "id": "CartPole-v1"}}, "is one of arrays; take one of rlcore-plugin-torch-envs"),
         ({"env": {**SECTIONS["env"], "id": "CartPole-v3"}}, "no such env in torch.*CartPole-v1"),
-        ({"transform": [{"use": "transforms:reward-scale"}]}, "work on arrays"),
+        ({"transform": [{"use": "transforms:frame-stack", "frames": 2}]}, "FrameStack works on arrays"),
         ({"collector": {"use": "device", "frames_per_batch": 18}}, "is not a multiple of 4"),
     ],
 )
