@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import torch
 from torch import Tensor, nn
 
 from rlcore.envs import changes_observations
 from rlcore.errors import ConfigError
-from rlcore.types import Stateful, Transform, offers
-from rlcore.types.part import defines
+from rlcore.types import Stateful, Transform, defines, offers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,10 +108,17 @@ class _Module:
 def _takes_tensors(transform: Transform, observes: bool, acts: bool) -> bool:
     # one with a state may learn with each step, and its module is what it knows at one moment
     as_module = defines(transform, Transform.observation_module) and not offers(transform, Stateful)
-    sees = not observes or as_module or offers(transform, TensorTransform)
+    sees = not observes or as_module or _has_methods(transform)
     changes = not acts or defines(transform, Transform.action_module)
     return sees and changes and not defines(transform, Transform.read_reward)
 
 
 def _of_tensors(transform: Transform, device: torch.device) -> TensorTransform:
-    return transform if offers(transform, TensorTransform) else _Module(transform.observation_module().to(device))
+    if _has_methods(transform):
+        return cast("TensorTransform", transform)
+    return _Module(transform.observation_module().to(device))
+
+
+def _has_methods(transform: Transform) -> bool:
+    # of its class: one that is put on a leaf of a dict passes on what that of an array has
+    return offers(type(transform), TensorTransform)
