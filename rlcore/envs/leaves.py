@@ -47,8 +47,6 @@ class OnLeaf:
         memory_module: the same of a transform that remembers; None where the transform has none.
     """
 
-    step_tensors = None  # those of the transform take the leaf
-
     def __init__(self, transform: Transform, space: Packed, leaf: str) -> None:
         self.transform = transform
         self.leaf = leaf

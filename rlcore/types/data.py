@@ -33,8 +33,6 @@ class Collector(Part, ABC):
         dropped_episodes: how many running episodes it could not go on with, over all resumes of the run and workers
             that were replaced; a part of its state.
         replaced_workers: how many worker processes were replaced, since they ended or hung, since this process began.
-        stays_on_device: whether its batches never were on the host, so that nobody should ask it about their numbers.
-        most_truncations: how many steps of an env are truncated at most within a batch; None where all may be.
 
     Called in `rlcore/training/batch_form.py`:
 
@@ -53,8 +51,6 @@ class Collector(Part, ABC):
     batch_envs: int | None = None
     dropped_episodes: int = 0
     replaced_workers: int = 0
-    stays_on_device: bool = False
-    most_truncations: int | None = None
 
     @abstractmethod
     def collect(self) -> TensorDict:

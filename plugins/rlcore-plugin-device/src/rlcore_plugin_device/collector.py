@@ -50,11 +50,13 @@ class DeviceCollector(EnvCollector):
 
     The batch `[env, time]` that it returns is a view of storage that the next call overwrites.
 
+    Attributes:
+        most_truncations: how many steps of an env are truncated at most within a batch; an estimator with it, and
+            whoever sums over a batch, needs to ask the host nothing.
+
     Raises:
         ConfigError: the envs are none of tensors, or are on another device; a transform works on arrays.
     """
-
-    stays_on_device = True
 
     class Config(BaseModel, extra="forbid"):
         """Size of a batch."""

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
 
 from rlcore.buffers import rows
-from rlcore.types import FIRST, POLICY_STATE, Collector, Context, has_memory, with_defaults
+from rlcore.types import FIRST, POLICY_STATE, Context, has_memory, offers
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
+
+
+class _OnDevice(Protocol):
+    """A collector whose batches never were on the host, so that nobody should ask it about their numbers."""
+
+    most_truncations: int
+    """How many steps of an env are truncated at most within a batch."""
 
 
 class StateValues:
@@ -29,8 +36,10 @@ class StateValues:
         self._built = context.built  # the collector comes later
 
     @cached_property
-    def _collector(self) -> Any:
-        return with_defaults(self._built.get("collector"), Collector)
+    def _most_truncations(self) -> int | None:
+        """Of an env within a batch that stays on the device; None for other batches."""
+        collector = self._built.get("collector")
+        return collector.most_truncations if offers(collector, _OnDevice) else None
 
     def before(self, batch: TensorDict) -> Tensor:
         """Return the values of the observations `[env, time, 1]`.
@@ -58,7 +67,7 @@ class StateValues:
         terminated: Tensor = following.get("terminated")
         last = following.get("done").clone()
         last[:, -1] = True
-        if self._collector.stays_on_device or value.device.type != "cpu":  # where a question would be waited for
+        if self._most_truncations is not None or value.device.type != "cpu":  # where an answer would be waited for
             return self._without_host(next_value, last, following) * ~terminated
         places = (last & ~terminated).squeeze(-1)
         if places.any():  # some networks refuse a batch without rows
@@ -67,7 +76,7 @@ class StateValues:
 
     def _without_host(self, next_value: Tensor, last: Tensor, following: TensorDict) -> Tensor:
         """Return the values after the steps, those of last observations too; what is terminated has any."""
-        steps, most = last.shape[1], self._collector.most_truncations
+        steps, most = last.shape[1], self._most_truncations
         inner = following.get("truncated")[:, :-1, 0].int()
         if most is None or most >= steps - 1:
             within = torch.arange(steps - 1, device=last.device).expand(len(last), -1)

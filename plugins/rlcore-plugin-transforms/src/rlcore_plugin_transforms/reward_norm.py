@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
 from pydantic import BaseModel, Field
 
 from rlcore.envs import PassThrough
-from rlcore.types import Collector, Context, with_defaults
+from rlcore.types import Context, offers
 from rlcore_plugin_transforms.moments import Moments
 from rlcore_plugin_transforms.rows import rows, valid_steps
 
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from typing import Self
 
     from tensordict import TensorDict
+
+
+class _OnDevice(Protocol):
+    """A collector whose batches never were on the host."""
+
+    most_truncations: int
 
 
 class RewardNorm(PassThrough):
@@ -91,7 +97,7 @@ class RewardNorm(PassThrough):
     @cached_property
     def _on_device(self) -> bool:
         """Whether batches never are on the host; masks, as of envs that only reset, are then none."""
-        return bool(with_defaults(self._built.get("collector"), Collector).stays_on_device)
+        return offers(self._built.get("collector"), _OnDevice)
 
     def _learn_there(self, batch: TensorDict) -> None:
         """Take the returns of the batch into the statistics, without a wait for its device."""
