@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from rlcore.envs import changes_observations
 from rlcore.errors import ConfigError
-from rlcore.types import Stateful, Transform, offers
-from rlcore.types.part import defines
+from rlcore.types import Stateful, Transform, defines, offers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

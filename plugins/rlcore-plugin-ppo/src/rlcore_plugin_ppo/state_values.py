@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from rlcore.buffers import rows
-from rlcore.types import FIRST, POLICY_STATE, Collector, Context, has_memory
-from rlcore.types.part import with_defaults
+from rlcore.types import FIRST, POLICY_STATE, Collector, Context, has_memory, with_defaults
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

@@ -12,8 +12,7 @@ import torch
 from pydantic import BaseModel, Field
 
 from rlcore.envs import PassThrough
-from rlcore.types import Collector, Context
-from rlcore.types.part import with_defaults
+from rlcore.types import Collector, Context, with_defaults
 from rlcore_plugin_transforms.moments import Moments
 from rlcore_plugin_transforms.rows import rows, valid_steps
 
