@@ -5,11 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PLUGINS := $(wildcard plugins/*/)
-# Those with extras first: pip finds what the others need of them only after it has seen them. The plugins of envpool and JAX
-# come without these, some 700 and 300 MB; tests that need them are skipped.
+# Those with extras first: pip finds what the others need of them only after it has seen them. The plugin of envpool comes
+# without envpool, some 700 MB; tests that need it are skipped.
 EDITABLE := -e .[test,parity] -e plugins/rlcore-plugin-agents[onnx,safetensors] -e plugins/rlcore-plugin-reports[plot] \
 	-e plugins/rlcore-plugin-gymnasium[mujoco,classic-control,box2d,highway,minatar,minigrid] \
-	-e plugins/rlcore-plugin-pettingzoo[mpe] \
+	-e plugins/rlcore-plugin-jax[gymnax] -e plugins/rlcore-plugin-pettingzoo[mpe] \
 	$(addprefix -e ,$(filter-out %agents/ %envpool/ %gymnasium/ %jax/ %pettingzoo/ %reports/,$(PLUGINS)))
 PEERS := .venv-peers
 JAX := .venv-jax
@@ -90,7 +90,7 @@ $(STAMP): pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml)
 	$(BIN)/python -m pip install -qq -c constraints.txt torch
 	$(BIN)/python -m pip install -qq -c constraints.txt --no-build-isolation $(EDITABLE) \
 		mypy pytest-xdist ruff
-	$(BIN)/python -m pip install -qq --no-deps --no-build-isolation -e plugins/rlcore-plugin-envpool -e plugins/rlcore-plugin-jax
+	$(BIN)/python -m pip install -qq --no-deps --no-build-isolation -e plugins/rlcore-plugin-envpool
 	touch $@
 
 $(PEERS)/.installed: benchmarks/requirements-peers.txt
