@@ -9,9 +9,14 @@ PLUGINS := $(wildcard plugins/*/)
 # without envpool, some 700 MB; tests that need it are skipped.
 EDITABLE := -e .[test,parity] -e plugins/rlcore-plugin-agents[onnx,safetensors] -e plugins/rlcore-plugin-reports[plot] \
 	-e plugins/rlcore-plugin-gymnasium[mujoco,classic-control,box2d,highway,minatar,minigrid] \
-	-e plugins/rlcore-plugin-pettingzoo[mpe] \
-	$(addprefix -e ,$(filter-out %agents/ %envpool/ %gymnasium/ %pettingzoo/ %reports/,$(PLUGINS)))
+	-e plugins/rlcore-plugin-jax[gymnax] -e plugins/rlcore-plugin-pettingzoo[mpe] \
+	$(addprefix -e ,$(filter-out %agents/ %envpool/ %gymnasium/ %jax/ %pettingzoo/ %reports/,$(PLUGINS)))
 PEERS := .venv-peers
+JAX := .venv-jax
+# on a machine with a GPU: beside the torch that it has, and what the benchmarks and tests there need
+GPU := .venv-gpu
+GPU_PLUGINS := $(addprefix -e plugins/rlcore-plugin-,agents cnn compile csv datasets device dqn gymnasium health mlp ppo \
+	pqn presets recurrent replay sac testing[test] torch torch-envs transforms)
 # one thread per test process: more only wait for each other
 export OMP_NUM_THREADS ?= 1
 # the processes that tests start would each compile all of rlcore
@@ -21,7 +26,7 @@ MEMORY := $(shell grep ' /dev/shm tmpfs ' /proc/mounts 2> /dev/null | grep -qv n
 	&& df -Pk /dev/shm | awk 'NR == 2 && $$4 > 4000000 {print $$6}')
 PYTEST := TMPDIR=$(or $(MEMORY),$(TMPDIR),/tmp) $(BIN)/python -m pytest
 
-.PHONY: train test test-slow test-floors lint bench readme-figures docs dist clean
+.PHONY: train test test-slow test-floors lint bench gpu readme-figures docs dist clean
 
 train: $(STAMP)
 	$(BIN)/rlcore train examples/ppo-idp.toml --set run.name=ppo-idp-$$(date +%Y%m%d-%H%M%S)
@@ -39,6 +44,18 @@ lint: $(STAMP)
 
 bench: $(STAMP) $(PEERS)/.installed
 	$(BIN)/python benchmarks/bench.py --peers-python $(PEERS)/bin/python
+
+# All that a GPU is asked which is to be had for minutes: set up, tests on it, benchmarks; nine minutes in all.
+gpu: $(GPU)/.installed
+	$(GPU)/bin/python benchmarks/gpu.py
+
+# Where the net cannot be reached, what is there has to do.
+$(GPU)/.installed: $(wildcard plugins/*/pyproject.toml)
+	$(PYTHON) -m venv --system-site-packages $(GPU)
+	-$(GPU)/bin/python -m pip install -qq --retries 0 'setuptools>=77' wheel
+	$(GPU)/bin/python -m pip install -qq --retries 0 --no-build-isolation -e .[test] $(GPU_PLUGINS) pytest-xdist \
+		|| $(GPU)/bin/python -m pip install -qq --no-deps --no-build-isolation -e . $(GPU_PLUGINS)
+	touch $@
 
 # the pictures of the README and of docs/; needs Chromium
 readme-figures: $(STAMP)
@@ -83,5 +100,10 @@ $(PEERS)/.installed: benchmarks/requirements-peers.txt
 	$(PEERS)/bin/python -m pip install -qq --no-deps --ignore-requires-python cleanrl==1.2.0
 	touch $@
 
+$(JAX)/.installed: benchmarks/requirements-jax.txt
+	$(PYTHON) -m venv $(JAX)
+	$(JAX)/bin/python -m pip install -qq -r benchmarks/requirements-jax.txt
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(PEERS) docs/_build build dist plugins/*/build .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PEERS) $(JAX) $(GPU) docs/_build build dist plugins/*/build .mypy_cache .pytest_cache .ruff_cache

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -37,21 +38,31 @@ SIDES: dict[str, list[str]] = {
 }
 
 
-def trainer_of(changes: list[str], num_envs: int) -> Any:
+def trainer_of(
+    changes: list[str],
+    num_envs: int,
+    example: Path = EXAMPLE,
+    steps: int = STEPS,
+    minibatches: int = 4,
+    device: str = "cpu",
+) -> Any:
     """Return a trainer that is ready, writes nothing and never ends."""
-    frames = STEPS * num_envs
+    frames = steps * num_envs
     sizes = [
         f"env.num_envs={num_envs}",
         f"collector.frames_per_batch={frames}",
-        f"buffer.minibatch_size={frames // 4}",
+        f"buffer.minibatch_size={frames // minibatches}",
         "run.total_frames=1_000_000_000",
         "metrics.every=1_000_000_000",
         "evaluator.every=1_000_000_000",
         "evaluator.at_start=false",
         "evaluator.episodes=1",
+        "logger=[]",
         "hook=[]",
     ]
-    return build(load_config(EXAMPLE, [*sizes, *changes]), write=False).trainer
+    config = load_config(example, [*sizes, *changes])
+    config = replace(config, run=config.run.model_copy(update={"device": device}))  # a pretended one too
+    return build(config, write=False).trainer
 
 
 def seconds_of(iterator: Any, iterations: int) -> float:

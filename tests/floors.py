@@ -28,7 +28,7 @@ DEVELOPMENT = {"parity", "test"}
 EXTRAS = {"rlcore-plugin-gymnasium": "[classic-control,mujoco]"}
 
 # whose libraries are large, and not needed to import it
-ALONE = {"rlcore-plugin-envpool"}
+ALONE = {"rlcore-plugin-envpool", "rlcore-plugin-jax"}
 
 IMPORT_ALL = """
 from rlcore.plugins.component import KINDS

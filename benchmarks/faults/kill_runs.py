@@ -111,6 +111,11 @@ ATARI: Final[Sections] = {
     },
     "hook": [{"use": "reward-clip"}],
 }
+TENSORS: Final[Sections] = {
+    "env": {"use": "torch-envs", "id": "CartPole-v1", "num_envs": 8},
+    "collector": {"use": "device", "frames_per_batch": 64},
+    "estimator": {"use": "ppo:gae"},
+}
 RUNS: Final[dict[str, Sections]] = {
     "SAC": _continuous({"use": "sac:actor-critic"}, "sac:sac", 2),
     "SAC, replay in mapped files": _continuous({"use": "sac:actor-critic"}, "sac:sac", 2, storage="memmap"),
@@ -187,6 +192,14 @@ RUNS: Final[dict[str, Sections]] = {
         "buffer": {**PPO["buffer"], "minibatch_size": 8},
         "evaluator": {"use": "episodes", "every": 256, "episodes": 4},
         "ranks": {"count": 2},
+    },
+    "PPO, envs of tensors": {**PPO, **TENSORS, "model": {"use": "mlp", "hidden": [16]}},
+    "PQN, envs of tensors": {
+        **TENSORS,
+        "model": {"use": "pqn:normed-q-network", "hidden": [16]},
+        "loss": {"use": "pqn"},
+        "optimizer": [{"use": "radam", "lr": 1e-3}],
+        "buffer": PPO["buffer"],
     },
     "TD3, compiled": {
         **_continuous({"use": "sac:actor-critic", "actor": "deterministic"}, "sac:td3", 2, temperature=False),

@@ -7,7 +7,8 @@ dqn-cartpole  50,000 frames of dqn-cartpole.toml, mean return of the last 100 tr
 qr-dqn-acrobot  100,000 frames of qr-dqn-acrobot.toml, mean return of the last 100 training episodes; peer:
               sb3-contrib
 {sac,td3,ddpg,crossq}-pendulum  20,000 frames, then 100 deterministic episodes; peers: SB3, sb3-contrib
-pqn-cartpole  500,000 frames of pqn-cartpole.toml, mean return of the last 100 training episodes
+pqn-{cartpole,acrobot}  500,000 frames of pqn-cartpole.toml, mean return of the last 100 training episodes
+pqn-{lstm,blind}-cartpole  500,000 frames of CartPole without velocities, with a memory and without one, the same mean
 ppo-masked    300,000 frames where 60 of 80 actions are illegal, mean return of the last 100 training episodes; peer:
               MaskablePPO of sb3-contrib
 r2d2-stateless  1,000,000 frames of r2d2-cartpole.toml, mean return of the last 100 training episodes
@@ -127,6 +128,12 @@ TASKS: dict[str, tuple[str, list[str]]] = {
     "c51-cartpole-500k": ("examples/c51-cartpole.toml", [NO_EVALUATION]),
     "qr-dqn-acrobot": ("examples/qr-dqn-acrobot.toml", [NO_EVALUATION]),
     "pqn-cartpole": ("examples/pqn-cartpole.toml", [NO_EVALUATION]),
+    "pqn-acrobot": ("examples/pqn-cartpole.toml", [ACROBOT, NO_EVALUATION]),
+    "pqn-lstm-cartpole": ("examples/pqn-cartpole-lstm.toml", [NO_EVALUATION]),
+    "pqn-blind-cartpole": (
+        "examples/pqn-cartpole.toml",
+        ["env.observed=[0, 2]", "optimizer.0.lr=1e-3", NO_EVALUATION],
+    ),
     "r2d2-stateless": ("examples/r2d2-cartpole.toml", ["run.total_frames=1_000_000", NO_EVALUATION]),
     "dqn-stateless": ("benchmarks/learning/dqn-stateless.toml", []),
     "sac-pendulum": ("examples/sac-pendulum.toml", ["evaluator.episodes=100"]),

@@ -27,7 +27,7 @@ import preset_tables
 import rooms
 from keys import key_table
 from made_pages import PLUGIN_PAGES, distributions, is_made, made_pages
-from rlcore_plugin_testing.new_plugin import SUMMARIES, package
+from rlcore_plugin_testing.new_plugin import SUMMARIES, kind_of, package
 from tables import table
 
 from rlcore import types
@@ -42,8 +42,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 COMMAND: Final = "python docs/reference/generate.py"
 
 _ALGORITHMS: Final = (
-    *("ppo", "a2c", "impala", "appo", "dqn", "c51", "qr-dqn", "r2d2", "sac", "td3", "ddpg", "crossq", "discrete-sac"),
-    *("bc", "td3-bc", "iql", "cql", "discrete-cql"),
+    *("ppo", "a2c", "impala", "appo", "dqn", "c51", "qr-dqn", "r2d2", "pqn", "sac", "td3", "ddpg", "crossq"),
+    *("discrete-sac", "bc", "td3-bc", "iql", "cql", "discrete-cql"),
 )
 _BLOCK: Final = re.compile(r"(<!-- generated: ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _FAULT_TEST: Final = re.compile(r"test_((?:[a-j]\d+_)+)(.*)")
@@ -131,16 +131,17 @@ def exit_codes() -> str:
 
 
 def kinds() -> str:
-    """Return the component that `rlcore plugins new` writes for each kind, and the name of its interface."""
+    """Return the component that `rlcore plugins new` writes by each template, and the name of its interface."""
     parts = []
-    for kind, summary in SUMMARIES.items():
-        files = package(f"my-{kind}", kind)
+    for template, summary in SUMMARIES.items():
+        kind = kind_of(template)
+        files = package(f"my-{template}", template)
         code = next(text for path, text in files.items() if path.endswith(f"/{kind}.py"))
         protocol = getattr(types, kind.capitalize(), None)
         needed = f"Its interface is `rlcore.types.{protocol.__name__}`. " if protocol is not None else ""
         parts.append(
-            f"## {kind.capitalize()}\n\n{needed}The template: {summary}.\n\n"
-            f"```python file=my_{kind}.py\n{code.strip()}\n```"
+            f"## {template.replace('-', ' ').capitalize()}\n\n{needed}The template: {summary}.\n\n"
+            f"```python file=my_{template.replace('-', '_')}.py\n{code.strip()}\n```"
         )
     return "\n\n".join(parts)
 

@@ -18,8 +18,7 @@ from rlcore.plugins.known import lend
 
 def run(options: argparse.Namespace) -> int:
     """Run the action."""
-    actions = {"list": _list, "show": _show, "order": _order}
-    return actions[options.action](options)
+    return {"list": _list, "show": _show, "order": _order}[options.action](options)
 
 
 def _list(options: argparse.Namespace) -> int:

@@ -45,8 +45,7 @@ def _name_after(raw: RawConfig, folder: Path) -> None:
 def place_of(raw: RawConfig) -> Path:
     """Return the run folder that a config names; what it should not say there is refused later."""
     run = run_keys(raw)
-    names = (run.get("folder", "runs"), run.get("name", "run"))
-    return Path(*(str(name) for name in names))
+    return Path(str(run.get("folder", "runs")), str(run.get("name", "run")))
 
 
 def run_keys(raw: RawConfig) -> dict[str, Any]:

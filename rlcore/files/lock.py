@@ -73,13 +73,15 @@ class Lock:
 
     Args:
         folder: of the run.
+        pid: of the process that others read of; None for this one. A companion leaves there the name of the process
+            that has ended, as others wait for a companion and are refused by a process that runs.
 
     Raises:
         ConfigError: another process holds the lock; the message names it. Or this user may not write there, or the
             lock file is a link or no file.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, pid: int | None = None) -> None:
         self._stream = _opened(folder)
         try:
             import fcntl
@@ -97,7 +99,7 @@ class Lock:
         os.register_at_fork(after_in_child=partial(_close, weakref.ref(self._stream)))
         self._stream.seek(0)  # `_take_over` may have read it; writing behind the new end would leave NUL bytes before
         self._stream.truncate()
-        self._stream.write(f"{socket.gethostname()} {os.getpid()}\n")
+        self._stream.write(f"{socket.gethostname()} {pid or os.getpid()}\n")
         self._stream.flush()
 
     def _take_over(self) -> bool:

@@ -114,6 +114,9 @@ class LoopHooks:
 
         self.process_optim_batch = process_and_vote  # type: ignore[method-assign]  # one process pays nothing for it
 
+    # whether somebody asks for what a device holds of the iteration that collects so many more frames; the loop knows
+    asked: Callable[[int], bool] = staticmethod(lambda frames: True)
+
     def used(self, point: str) -> bool:
         """Return whether any hook implements `point`."""
         return bool(self._points[point])

@@ -96,7 +96,7 @@ class GradientLearner(Updating):
         self._alone = len(self._steps) == 1
         self._norms = ["grad_norm" if self._alone else f"grad_norm/{name}" for name in self.optimizers]
         self._flags = [step.skipped for step in self._steps]
-        self._reads_at_once = len(self._flags) > 1 and context.device.type != "cpu"  # each one read is waited for
+        self._on_device = context.device.type != "cpu"  # each number that is read is waited for
         check_optimizers(self._named_steps)
         self._paces = Paces(self._loss, self._steps)
         if takes_turns(self._loss) and not self._paces.in_turn:
@@ -176,27 +176,30 @@ class GradientLearner(Updating):
     def end_iteration(self) -> None:
         """Move the schedules, after checking that every step of the iteration was finite.
 
+        A device is asked at the end of iterations that end with a row of metrics, an evaluation or a checkpoint.
+
         Raises:
             NumericalError: one was not.
         """
-        self.check_finite()
+        if not self._on_device or self._hooks.asked(0):
+            self.check_finite()
         self.apply_schedules()
 
     def check_finite(self) -> None:
-        """Read the flags of non-finite steps, once per iteration.
+        """Read the flags of non-finite steps.
 
         Raises:
             NumericalError: a step was not finite, or one too many; no parameter was changed by it.
         """
         flags = self._flags
-        skipped = sum(torch.stack(flags).tolist() if self._reads_at_once else map(float, flags))
+        skipped = sum(torch.stack(flags).tolist() if self._on_device else map(float, flags))
         if skipped:
             for flag in flags:
                 flag.zero_()
             self.skipped_updates += int(skipped)
             found = (
-                f"{int(skipped)} optimisation steps of iteration {self.progress.iterations} had a loss or gradient "
-                "that is not finite; they changed no parameter"
+                f"{int(skipped)} optimisation steps {'up to' if self._on_device else 'of'} iteration "
+                f"{self.progress.iterations} had a loss or gradient that is not finite; they changed no parameter"
             )
             if self.skipped_updates > self._skip_budget:
                 raise NumericalError(
@@ -234,7 +237,12 @@ class GradientLearner(Updating):
         """Return the counts of skipped updates and of the targets, and where the noise of a loss stands, if any.
 
         Model and optimizers have their own names.
+
+        Raises:
+            NumericalError: a step on a device was not finite, which nobody has read yet.
         """
+        if self._on_device:
+            self.check_finite()
         state: dict[str, Any] = {"skipped_updates": self.skipped_updates}
         if self._targets is not None:
             state["targets"] = self._targets.state_dict()

@@ -45,6 +45,8 @@ class LogWriter:
         unsent: how many records waited on disk for a server when that was last asked; 0 for a logger without one.
         differences: how much a resume found to be other than the checkpoint says.
         files: what is to outlive a power cut together with the checkpoint whose state was taken last.
+        standing: what became of the calls.
+        thread: makes the calls; where it has `turns`, only while no other logger with the same lock makes one.
     """
 
     observer: Final = True
@@ -59,9 +61,9 @@ class LogWriter:
         self._cannot_count = False
         self._closing = False
         self._room = Room()
-        self._standing = Standing(name)
-        self._thread = CallThread(self._room, self._standing)
-        self._thread.start()
+        self.standing = Standing(name)
+        self.thread = CallThread(self._room, self.standing)
+        self.thread.start()
 
     @property
     def failures(self) -> int:
@@ -69,7 +71,7 @@ class LogWriter:
 
         After three it is switched off; those that a full disk caused count here, but it is tried again after them.
         """
-        return self._standing.failures
+        return self.standing.failures
 
     @property
     def left_out(self) -> int:
@@ -79,7 +81,7 @@ class LogWriter:
     @property
     def off(self) -> bool:
         """Whether nothing more is written."""
-        return self._standing.off
+        return self.standing.off
 
     def start(self) -> None:
         """Open what the logger writes to; of a required one, return when it is open.
@@ -124,11 +126,11 @@ class LogWriter:
         """Return the logger's position, after draining; None for one that failed, so that it never stops a save."""
         if self.off:
             return {"position": None}
-        if self._thread.is_alive():
-            self._thread.put(self.logger.flush)
+        if self.thread.is_alive():
+            self.thread.put(self.logger.flush)
         answer = self._ask(self._position, limits.DEADLINE)
-        if answer.error is not None and not self._standing.hung:
-            self._standing.failed(answer.error, "flush")
+        if answer.error is not None and not self.standing.hung:
+            self.standing.failed(answer.error, "flush")
         return {"position": answer.value}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -150,45 +152,33 @@ class LogWriter:
 
     def switch_off(self, error: BaseException) -> None:
         """Write nothing more, because of `error`."""
-        self._standing.switch_off(error)
+        self.standing.switch_off(error)
 
     def ask_to_drain(self) -> threading.Event | None:
         """Queue a flush, and return what is set when it is done; None when there is nothing to wait for."""
-        if not self._thread.is_alive() or self.off or self._closing:
+        if not self.thread.is_alive() or self.off or self._closing:
             return None
         stored = threading.Event()
-        self._thread.put(self.logger.flush)
-        self._thread.put(stored.set, always=True)
-        self._thread.put(self._count_unsent)
+        self.thread.put(self.logger.flush)
+        self.thread.put(stored.set, always=True)
+        self.thread.put(self._count_unsent)
         return stored
 
     def ask_to_close(self) -> bool:
         """Queue the end, and return whether there is something to wait for."""
-        if not self._thread.is_alive() or self._standing.hung:
+        if not self.thread.is_alive() or self.standing.hung:
             return False
         if not self._closing:
             self._closing = True
-            self._thread.put(self.logger.close, always=True)
-            self._thread.put(self._count_unsent, always=True)
-            self._thread.end_after_these()
+            self.thread.put(self.logger.close, always=True)
+            self.thread.put(self._count_unsent, always=True)
+            self.thread.end_after_these()
         return True
 
     def wait_for(self, stored: threading.Event | None, stillness: Stillness, seconds: float) -> None:
         """Wait for a flush, or without one for the end of the thread; switch a logger off that is not done by then."""
-        if not stillness.wait(self._thread.ended if stored is None else stored.wait, seconds):
+        if not stillness.wait(self.thread.ended if stored is None else stored.wait, seconds):
             self._give_up_after(seconds)
-
-    def may_have_kept_waiting(self, seconds: float) -> bool:
-        """Return whether a call of this logger went on while no thread ran for so long up to now."""
-        return self._thread.filled(seconds)
-
-    def kept_waiting(self, seconds: float) -> None:
-        """Take in that no thread ran for so long up to now, because of a call of this logger."""
-        self._standing.held_others_up(seconds)
-
-    def take_turns(self, turns: threading.Lock) -> None:
-        """Make calls only while no other logger with the same lock makes one."""
-        self._thread.turns = turns
 
     def open(self, build: Callable[[], Logger]) -> None:
         """Build the logger, in its thread.
@@ -199,11 +189,11 @@ class LogWriter:
         answer = self._ask(build)
         if answer.error is None:
             self.logger = as_logger(answer.value)
-        elif isinstance(answer.error, RlcoreError) and not self._standing.hung:
+        elif isinstance(answer.error, RlcoreError) and not self.standing.hung:
             raise answer.error
         elif self.required:
             raise _refused(self.name, answer.error) from answer.error
-        elif not self._standing.hung:
+        elif not self.standing.hung:
             self.switch_off(answer.error)
 
     def _set_back(self, call: Callable[[], object]) -> None:
@@ -217,17 +207,17 @@ class LogWriter:
             return
         if self.required:
             raise _refused(self.name, error) from error
-        if not self._standing.hung:
+        if not self.standing.hung:
             self.switch_off(error)
 
     def _ask(self, call: Callable[[], Any], seconds: float | None = None) -> Answer:
         """Make a call in the thread of the logger, and return its answer; one that is late is given up."""
         seconds = limits.LONG_DEADLINE if seconds is None else seconds
         answer = Answer(call)
-        if self._thread.is_alive():
-            self._thread.put(answer.make, always=True)
+        if self.thread.is_alive():
+            self.thread.put(answer.make, always=True)
         else:  # the logger is closed
-            threading.Thread(target=answer.make, name=self._thread.name, daemon=True).start()
+            threading.Thread(target=answer.make, name=self.thread.name, daemon=True).start()
         stillness = Stillness(stalled=functools.partial(_find_what_held, [self]))
         if not stillness.wait(answer.done.wait, seconds):
             answer = Answer(call)  # another one, since the call may still answer
@@ -236,7 +226,7 @@ class LogWriter:
         return answer
 
     def _give_up_after(self, seconds: float) -> None:
-        self._standing.give_up(f"did not answer for {seconds} s")
+        self.standing.give_up(f"did not answer for {seconds} s")
 
     def _position(self) -> Mapping[str, Any]:
         self.files = [Path(file) for file in self.logger.files()]
@@ -247,7 +237,7 @@ class LogWriter:
         try:
             self.unsent = int(with_defaults(self.logger, Logger).unsent or 0)
         except BaseException as error:  # also an exit
-            self._standing.failures += 1
+            self.standing.failures += 1
             if not self._cannot_count:
                 self._cannot_count = True
                 log.warning("logger %r cannot say how much is unsent: %s", self.name, describe(error))
@@ -256,17 +246,17 @@ class LogWriter:
         """Queue a call if there is room, or is soon."""
         if not (self.off or self._closing):
             if self._room.take(size):
-                self._thread.put(call, size)
+                self.thread.put(call, size)
                 return
             self._look_at_what_takes_so_long()
         self._room.left_out += 1
 
     def _look_at_what_takes_so_long(self) -> None:
         """Give a logger up whose last call takes too long; of one that only falls behind, say so once."""
-        since = self._thread.busy_since
+        since = self.thread.busy_since
         if since is not None and time.monotonic() - since > limits.DEADLINE:
             self._room.wait()  # another call may have held the GIL: this one may need only a moment
-            if self._thread.busy_since == since:
+            if self.thread.busy_since == since:
                 self._give_up_after(limits.DEADLINE)
         elif not self._room.behind:
             log.error("logger %r falls behind; what finds no room is left out and counted", self.name)
@@ -313,13 +303,13 @@ def _find_what_held(writers: list[LogWriter], seconds: float) -> None:
 
     A call that only sleeps or waits for a disk while another one holds the GIL lasts as long as that one.
     """
-    suspects = [writer for writer in writers if writer.may_have_kept_waiting(seconds)]
+    suspects = [writer for writer in writers if writer.thread.filled(seconds)]
     if len(suspects) == 1:
-        suspects[0].kept_waiting(seconds)
+        suspects[0].standing.held_others_up(seconds)
         return
     turns = threading.Lock()
     for writer in suspects:
-        writer.take_turns(turns)
+        writer.thread.turns = turns
 
 
 def _refused(name: str, error: BaseException) -> ConfigError:

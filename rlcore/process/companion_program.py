@@ -236,7 +236,7 @@ class Companion:
         file = self._folder / "status.json"
         try:
             if "state" in change:  # the process has ended; a resume waits for this lock until the status is right
-                self._lock = Lock(self._folder)
+                self._lock = Lock(self._folder, self._pid)
             status = json.loads(file.read_text())
             if status.get("pid") != self._pid or status.get("state") != "running":
                 return False

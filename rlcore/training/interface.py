@@ -104,7 +104,7 @@ class TrainerInterface:
         self._rows = MetricRows(parts)
         self._lockstep = Lockstep(parts.group)
         self._batch: Any = None
-        self._first_frame = self._first_now = 0
+        self._first_now = 0
         self._operations = Operations(self.hooks, lambda: (self.clip_grad_norm, self.clip_norm))
         # hook objects that were told of this trainer
         self._attached: list[Any] = []
@@ -159,11 +159,6 @@ class TrainerInterface:
     def seconds_trained(self) -> float:
         """Seconds spent collecting and optimising in this process."""
         return self._rows.seconds_trained
-
-    @property
-    def frames_here(self) -> int:
-        """Frames that this process collected; after a resume, those since."""
-        return self.parts.progress.frames - self._first_frame
 
     @property
     def done_here(self) -> int:
@@ -309,7 +304,7 @@ class TrainerInterface:
         """
         report = self.carried.restore(states, notes or {}, **options)
         progress = self.parts.progress
-        self._first_frame, self._first_now = progress.frames, progress.now
+        self._first_now = progress.now
         if self.saver is not None:
             self.saver.saved_at = progress.now
         self._tell_collector()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
@@ -50,6 +51,7 @@ class Loop(TrainerInterface):
         self._form = BatchForm(parts, own_steps=type(self).optim_steps is not self._optim_steps_here)
         self._ran_out = False
         self._closed = False
+        parts.hooks.asked = self._asked
 
     def train(self) -> Progress:
         """Run to the end of its clock (or `stop_at`, or a stop request), and return the clocks."""
@@ -260,6 +262,19 @@ class Loop(TrainerInterface):
         """Return when the run is evaluated, metrics are written and checkpoints saved."""
         saving = None if self.parts.schedule is None else self.parts.schedule.every
         return [every for every in (self._evaluate_every, self.parts.metrics.every, saving) if every is not None]
+
+    def _asked(self, frames: int) -> bool:
+        """Return whether this iteration ends with a row of metrics, an evaluation or a checkpoint, or in hooks.
+
+        Args:
+            frames: that it has collected and not counted yet.
+        """
+        progress = self.parts.progress
+        end = replace(progress, frames=progress.frames + frames, iterations=progress.iterations + 1)
+        # how many updates come cannot be said before them
+        due = any((every.clock or progress.clock) == "updates" or every.passed(end) for every in self._intervals())
+        stops = self.stop_reason is not None or end.now >= self.stop_at
+        return due or stops or self.parts.hooks.used("episode_end")
 
     def _evaluate_if_due(self) -> bool:
         """Evaluate where it is due; return whether the first of the processes that train together did."""

@@ -163,11 +163,13 @@ class Every:
 
     def due(self, progress: Progress) -> bool:
         """Return True once per interval, and remember it."""
-        now = self._clock(progress) // self.interval
-        if now == self._last:
-            return False
-        self._last = now
-        return True
+        passed = self.passed(progress)
+        self.catch_up(progress)
+        return passed
+
+    def passed(self, progress: Progress) -> bool:
+        """Return whether it is due, without remembering it."""
+        return bool(self._clock(progress) // self.interval != self._last)
 
     def next(self, progress: Progress) -> int:
         """Return the value of the clock at which this is due again."""

@@ -70,7 +70,14 @@ class RunMetrics(Protocol):
 
 
 class InnerPoints(Protocol):
-    """The points that a learner calls within an update, and whether anything implements one."""
+    """The points that a learner calls within an update, and whether anything implements one.
+
+    Attributes:
+        asked: returns whether this iteration, with so many more frames to count in it, ends with a row of metrics, an
+            evaluation or a checkpoint: with something that asks for what a device holds.
+    """
+
+    asked: Callable[[int], bool]
 
     def used(self, point: str) -> bool:
         """Return whether any hook implements the point."""
@@ -170,11 +177,6 @@ class Trainer(Protocol):
     @property
     def seconds_trained(self) -> float:
         """Seconds spent collecting and optimising in this process."""
-        ...
-
-    @property
-    def frames_here(self) -> int:
-        """Frames that this process collected; after a resume, those since."""
         ...
 
     @property

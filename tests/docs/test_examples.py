@@ -62,6 +62,7 @@ LIBRARIES = {
     "PointMaze": "gymnasium_robotics",
     "dm_control/": "shimmy dm_control",
     "mpe2.": "pettingzoo mpe2",
+    "vmas": "vmas",
 }
 
 
@@ -116,6 +117,10 @@ def test_config_trains_resumes_and_plots(path, tmp_path, monkeypatch, capsys):
         overrides += ["buffer.capacity=10_000"]  # its file may lie in memory, and takes all of its room at once
     if values["env"]["use"] == "pettingzoo":
         overrides += ["env.kwargs.max_cycles=40", "evaluator.episodes=4", "buffer.minibatch_size=64"]
+    if values["buffer"].get("use") == "rollout-sequences":
+        overrides += ["buffer.sequence_length=8"]
+    if values["env"]["use"] == "vmas":
+        overrides += ["env.num_envs=64", "env.kwargs.n_agents=4", "evaluator.episodes=4", "buffer.minibatch_size=64"]
     arguments = [word for override in overrides for word in ("--set", override)]
     train = ["train", str(path), *arguments, "--set", "run.name=few"]
     assert cli.main([*train, "--until", str(total // 2), "--quiet"]) == 0, capsys.readouterr().err

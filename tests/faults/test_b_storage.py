@@ -584,7 +584,7 @@ def test_b16_a_checkpoint_of_another_device_loads_and_is_no_longer_called_exact(
     assert any("device is cpu here, NVIDIA X in the checkpoint" in why for why in run.trainer.parts.provenance.inexact)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.cuda
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_b16_tensors_of_a_gpu_load_on_the_cpu(tmp_path, backend):
     store = make(tmp_path, backend)

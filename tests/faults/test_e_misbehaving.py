@@ -186,7 +186,7 @@ def test_e13_a_logger_that_hangs_in_its_turn_takes_no_other_with_it(monkeypatch)
     turns = threading.Lock()
     hanging, good = LogWriter("hanging", Hanging()), LogWriter("good", Plain())
     for writer in (hanging, good):
-        writer.take_turns(turns)
+        writer.thread.turns = turns
         writer.write({"a": 1.0}, 0)
     close_all([good, hanging])
     assert (hanging.off, good.off, good.logger.steps) == (True, False, [0])

@@ -1,5 +1,6 @@
 """The snippets of RLlib's page on learners run with their imports changed."""
 
+import time
 from typing import Any
 
 import gymnasium as gym
@@ -12,11 +13,13 @@ from rlcore import (
     COMPONENT_RL_MODULE,
     AlgorithmConfig,
     Learner,
+    ModuleID,
     PPOConfig,
+    SampleBatch,
+    TensorType,
     TorchLearner,
     override,
 )
-from rlcore import Columns as SampleBatch
 
 TIMESTEPS = {"num_env_steps_sampled_lifetime": 250}
 
@@ -92,7 +95,7 @@ def test_asynchronous_updates(env, batch):
     learner_group = config_of_the_page(num_learners=1).build_learner_group(env=env)
     _ = learner_group.update(batch=batch, async_update=True, timesteps=TIMESTEPS)
     # Artificially wait for async request to be done to get the results
-    learner_group.foreach_learner(type)
+    learner_group.foreach_learner(lambda learner: time.sleep(0.1))
     results = learner_group.update(batch=batch, async_update=True, timesteps=TIMESTEPS)
     assert isinstance(results, list), results
     assert isinstance(results[0], dict), results
@@ -136,11 +139,11 @@ class BCTorchLearner(TorchLearner):
     def compute_loss_for_module(
         self,
         *,
-        module_id: str,
+        module_id: ModuleID,
         config: AlgorithmConfig = None,
         batch: dict[str, Any],
-        fwd_out: dict[str, torch.Tensor],
-    ) -> torch.Tensor:
+        fwd_out: dict[str, TensorType],
+    ) -> TensorType:
         action_dist_inputs = fwd_out[SampleBatch.ACTION_DIST_INPUTS]
         action_dist_class = self._module[module_id].get_train_action_dist_cls()
         action_dist = action_dist_class.from_logits(action_dist_inputs)

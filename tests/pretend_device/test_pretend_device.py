@@ -41,6 +41,12 @@ def test_algorithms_run_on_another_device():
 
 
 @pytest.mark.slow
+def test_envs_of_tensors_run_on_another_device():
+    """An iteration asks the host nothing, and has the numbers of the CPU."""
+    assert " passed" in passes(HERE / "with_envs_of_tensors.py")
+
+
+@pytest.mark.slow
 def test_components_run_on_another_device():
     """Every component with a contract trains there in a small run, and resumes to the same bits."""
     suites = ["tests/contract/test_components.py", *sorted(ROOT.glob("plugins/*/tests/test_contracts.py"))]

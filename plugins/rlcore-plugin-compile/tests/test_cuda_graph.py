@@ -8,7 +8,7 @@ from rlcore_plugin_compile.cuda_graph import CudaGraph
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.cuda
 def test_a_replayed_function_is_the_function():
     def step(entries, state):
         state[0].add_(entries[0])
@@ -22,7 +22,7 @@ def test_a_replayed_function_is_the_function():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.cuda
 def test_a_compiled_function_replays_columns_of_wider_rows():
     rows = torch.arange(80.0, device="cuda").reshape(8, 10)
     graph = CudaGraph(torch.compile(lambda entries: (entries[0] * 2,), fullgraph=True, dynamic=False))

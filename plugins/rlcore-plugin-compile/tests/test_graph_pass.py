@@ -6,6 +6,7 @@ import torch
 from rlcore_plugin_compile import graph_pass as module
 from rlcore_plugin_compile.biases import add_apart
 from rlcore_plugin_compile.narrow_products import turn_narrow
+from rlcore_plugin_compile.tanh import through_sigmoid
 from rlcore_plugin_compile.wide_products import replace_products
 
 
@@ -15,7 +16,8 @@ def test_large_products_come_before_biases_and_each_set_of_changes_has_its_own_n
     for wide in (None, replace_products):
         monkeypatch.setattr(module, "wide_products", lambda wide=wide: wide)
         module.graph_pass()
-    assert made == [[add_apart, turn_narrow], [replace_products, add_apart, turn_narrow]]
+    always = [add_apart, turn_narrow, through_sigmoid]
+    assert made == [always, [replace_products, *always]]
     monkeypatch.undo()
     names = {module.as_pass(changes).uuid() for changes in (*made, [replace_products])}
     assert len(names) == 3

@@ -4,6 +4,8 @@ import pytest
 import torch
 from rlcore_plugin_testing.contracts.base import StateContract
 
+from .runs import run_of
+
 MEMORY = {
     "model": {"use": "recurrent:lstm", "size": 8},
     "buffer": {"use": "rollout-sequences", "minibatch_size": 1, "sequence_length": 1},
@@ -36,6 +38,23 @@ def test_batches_and_episodes_are_those_of_local(env, num_envs, steps, sections)
         assert list(device.episodes()) == list(local.episodes())
         ended += len(local.episodes())
     assert ended > num_envs
+
+
+@pytest.mark.parametrize("most", ["of the env", "all"])
+@pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1"])
+@pytest.mark.parametrize(
+    "sections", [{}, {**MEMORY, "buffer": {**MEMORY["buffer"], "minibatch_size": 16}}], ids=["mlp", "lstm"]
+)
+def test_estimates_are_those_of_local(env, sections, most):
+    """Where episodes are truncated and terminated, within a batch and at its end."""
+    local, device = (run_of(use, env=env, sections=sections) for use in ("local", "device"))
+    assert device.parts.collector.most_truncations == 2
+    if most == "all":
+        device.parts.collector.most_truncations = 16
+    for _ in zip(local, device, strict=True):
+        for key in ("state_value", "advantage", "value_target"):
+            torch.testing.assert_close(device.batch[key], local.batch[key], rtol=1e-3, atol=1e-4, msg=key)
+    assert local.batch["next", "truncated"].any()
 
 
 @pytest.mark.slow

@@ -9,9 +9,10 @@ from rlcore_plugin_testing.contracts import PluginContract
 from rlcore_plugin_testing.contracts.base import StateContract
 
 import rlcore
+from rlcore.errors import RlcoreError
 
 from .reach import Reach
-from .tensor_envs import Noisy
+from .tensor_envs import Blank, Noisy, Shown
 
 EXAMPLE = Path(__file__).with_name("example.toml")
 
@@ -29,6 +30,13 @@ class TestReach(TensorEnvContract):
 
 class TestNoisy(TensorEnvContract):
     target = Noisy
+    around = {"model": {"use": "mlp"}}
+    terminates = None
+    truncates = {}
+
+
+class TestShown(TensorEnvContract):
+    target = Shown
     around = {"model": {"use": "mlp"}}
     terminates = None
     truncates = {}
@@ -79,6 +87,23 @@ def test_what_waits_for_the_device_is_told(waits):
         waits(tensor)
     with WithoutTheHost():
         torch.where(tensor > 0, tensor, 0)[torch.tensor([0, 1])]
+
+
+def test_the_page_shows_the_env_of_these_tests():
+    page = Path(__file__).parents[3] / "docs" / "howto" / "env-of-tensors.md"
+    source = Path(__file__).with_name("reach.py").read_text()
+    assert f"```python file=reach.py\n{source}```" in page.read_text()
+
+
+@pytest.mark.parametrize(("kind", "expected"), [(Reach, "render_mode"), (Blank, "Blank has no method pictures")])
+def test_videos_of_an_env_without_pictures_are_refused_before_the_first_frame(kind, expected, tmp_path):
+    hook = {"use": "video:video", "required": True}
+    bench = TensorEnvContract.of("testing:toy", around={**TestDeviceCollector.around, "hook": [hook]})
+    bench.target = kind
+    trainer = bench.run(tmp_path, changes={"num_envs": 4}).trainer
+    with pytest.raises(RlcoreError, match=expected):
+        trainer.train()
+    assert trainer.progress.frames == 0
 
 
 def test_the_example_learns(tmp_path):

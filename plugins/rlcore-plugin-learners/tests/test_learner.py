@@ -5,21 +5,27 @@ from itertools import chain
 import numpy as np
 import pytest
 import torch
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
+from rlcore_plugin_learners.batches import TrainingData
+from rlcore_plugin_learners.module import ModelRLModule
 from rlcore_plugin_testing.compare import difference
 from rlcore_plugin_testing.ranks import in_ranks
 
 from rlcore import (
     AlgorithmConfig,
     Columns,
+    DefaultModelConfig,
+    LearnerGroup,
+    MultiAgentBatch,
     MultiRLModule,
     MultiRLModuleSpec,
     PPOConfig,
     RLModule,
     RLModuleSpec,
+    SampleBatch,
     TorchLearner,
 )
-from rlcore.errors import ConfigError, NumericalError, StorageError, UnwrittenEntryError
+from rlcore.errors import ConfigError, NotSupportedError, NumericalError, StorageError, UnwrittenEntryError
 
 OBSERVATIONS = Box(-1, 1, (3,), np.float32)
 
@@ -72,7 +78,7 @@ def same(first, second):
 
 
 def test_nothing_can_be_called_before_build():
-    learner = config_of().build_learner()
+    learner = Regression(config_of(), config_of().get_multi_rl_module_spec())
     for call in (lambda: learner.update(rows(4)), learner.get_state, lambda: learner.module):
         with pytest.raises(ValueError, match="Regression is not built: call build"):
             call()
@@ -259,10 +265,53 @@ def test_modules_come_and_go():
             learner.add_module(**{"module_spec": spec, **keys})
     learner.remove_module("a", new_should_module_be_updated=["b"])
     assert list(learner.get_state()["optimizer"]) == ["b_default_optimizer"]
+    assert not [key for key in learner.get_state()["metrics_logger"] if key.startswith("a/")]
+    assert "a" not in learner.update({"b": rows(6, 1)})
     with pytest.raises(ConfigError, match="no module 'a'"):
         learner.remove_module("a")
-    with pytest.raises(ConfigError, match="the only module"):
-        learner.remove_module("b")
+    assert learner.update(rows(5))["b"]["num_module_steps_trained"] == 5  # columns alone are of the only module
+
+
+def test_the_only_module_may_be_replaced_in_either_order():
+    learner = built("a")
+    learner.remove_module("a")
+    with pytest.raises(ConfigError, match="'a', which is not here; there are none"):
+        learner.update({"a": rows(4)})
+    learner.add_module(module_id="b", module_spec=RLModuleSpec(Linear))
+    before = flat(learner, "b")
+    results = learner.update({"b": rows(4)})
+    assert set(results) == {"__all_modules__", "b"}
+    assert not torch.equal(flat(learner, "b"), before)
+    same(built("a", "b").get_state("rl_module/b"), built("b").get_state("rl_module/b"))
+
+
+def test_build_again_changes_nothing():
+    learner, other = built(), built()
+    module = learner.module
+    learner.build()
+    assert learner.module is module
+    assert learner.update(rows(4)) == other.update(rows(4))
+    assert not torch.equal(flat(learner), flat(built()))
+
+
+def test_results_count_rows_in_this_update_and_in_all():
+    learner = built("a", "b")
+    learner.update({"a": rows(10), "b": rows(4)}, minibatch_size=4)
+    results = learner.update({"a": rows(10), "b": rows(4)}, minibatch_size=4, num_epochs=2, num_total_minibatches=5)
+    assert {name: results[name] for name in ("__all_modules__",)} == {
+        "__all_modules__": {
+            "num_module_steps_trained": 26,
+            "num_module_steps_trained_lifetime": 40,
+            "num_env_steps_trained": 18,
+            "num_env_steps_trained_lifetime": 28,
+        }
+    }
+    assert {name: results["a"][name] for name in results["a"] if name.startswith(("num", "w", "module"))} == {
+        "num_module_steps_trained": 18,
+        "num_module_steps_trained_lifetime": 28,
+        "module_train_batch_size_mean": 4,
+        "weights_seq_no": 2,
+    }
 
 
 def test_only_the_modules_that_the_config_names_are_trained():
@@ -400,7 +449,7 @@ def test_ranks_on_parts_of_the_rows_are_one_on_all():
         alone.update(batch)
 
     def train(group):
-        learner = Regression(config_of("a", "b"), config_of("a", "b").module_spec(), group=group)
+        learner = Regression(config_of("a", "b"), config_of("a", "b").get_multi_rl_module_spec(), group=group)
         learner.build()
         for _ in range(3):
             learner.update(shards[group.rank])
@@ -408,7 +457,7 @@ def test_ranks_on_parts_of_the_rows_are_one_on_all():
         return learner
 
     def after_three(group):
-        learner = Regression(config_of("a", "b"), config_of("a", "b").module_spec(), group=group)
+        learner = Regression(config_of("a", "b"), config_of("a", "b").get_multi_rl_module_spec(), group=group)
         learner.build()
         for _ in range(3):
             learner.update(shards[group.rank])
@@ -423,7 +472,7 @@ def test_ranks_on_parts_of_the_rows_are_one_on_all():
 
 def test_what_one_rank_has_that_is_not_finite_changes_none():
     def train(group):
-        learner = Regression(config_of(), config_of().module_spec(), group=group)
+        learner = Regression(config_of(), config_of().get_multi_rl_module_spec(), group=group)
         learner.build()
         before = flat(learner)
         batch = rows(4)
@@ -475,9 +524,109 @@ def test_the_loss_of_ppo_is_what_its_settings_say():
     assert results["curr_kl_coeff"] == pytest.approx(0.3)  # far from the policy that collected
 
 
+DISTRIBUTIONS = [
+    (Discrete(3), lambda p: torch.distributions.Categorical(logits=p)),
+    (Discrete(3, start=2), lambda p: torch.distributions.Categorical(logits=p)),
+    (MultiBinary(2), lambda p: torch.distributions.Independent(torch.distributions.Bernoulli(logits=p), 1)),
+    (Box(-1, 1, (2,)), lambda p: normal(p)),
+    (Box(-np.inf, np.inf, (2,)), lambda p: normal(p)),
+    (Box(np.array([-np.inf, 0.0], np.float32), np.array([1.0, 2.0], np.float32)), lambda p: normal(p)),
+]
+
+
+def normal(parameters):
+    loc, raw = parameters.chunk(2, -1)
+    scale = torch.nn.functional.softplus(raw)
+    return torch.distributions.Independent(torch.distributions.Normal(loc, scale + 1e-6), 1)
+
+
+@pytest.mark.parametrize(("space", "of_torch"), DISTRIBUTIONS, ids=lambda value: str(value)[:20])
+def test_the_divergence_of_distributions_is_that_of_torch(space, of_torch):
+    module = RLModule(OBSERVATIONS, space)
+    family = module.get_train_action_dist_cls()
+    first, second = torch.randn(2, 5, family.required_input_dim(), generator=torch.Generator().manual_seed(0))
+    given = family.from_logits(first).kl(family.from_logits(second))
+    wanted = torch.distributions.kl_divergence(of_torch(first), of_torch(second))
+    torch.testing.assert_close(given, wanted, rtol=1e-3, atol=1e-5)
+
+
+def test_the_divergence_of_several_choices_is_the_sum_of_those_of_each():
+    family = RLModule(OBSERVATIONS, MultiDiscrete([2, 3])).get_train_action_dist_cls()
+    first, second = torch.randn(2, 4, 5, generator=torch.Generator().manual_seed(0))
+    pairs = zip(first.split([2, 3], -1), second.split([2, 3], -1), strict=True)
+    of = torch.distributions.Categorical
+    wanted = sum(torch.distributions.kl_divergence(of(logits=a), of(logits=b)) for a, b in pairs)
+    torch.testing.assert_close(family.from_logits(first).kl(family.from_logits(second)), wanted)
+
+
+def test_the_distance_is_exact_where_the_batch_has_what_collected():
+    learner = ppo_config().build_learner()
+    batch = {**ppo_batch(32), Columns.ACTION_DIST_INPUTS: np.random.default_rng(1).normal(size=(32, 2))}
+    before, now = torch.as_tensor(batch[Columns.ACTION_DIST_INPUTS]).float(), torch.as_tensor(batch[Columns.OBS])
+    policies = [torch.distributions.Categorical(logits=p) for p in (before, learner_outputs(learner, now.float()))]
+    result = learner.update(batch)["default_policy"]["mean_kl_loss"]
+    assert result == pytest.approx(float(torch.distributions.kl_divergence(*policies).mean()), rel=1e-5)
+
+
+def learner_outputs(learner, obs):
+    return learner.module["default_policy"].forward_inference({Columns.OBS: obs})[Columns.ACTION_DIST_INPUTS]
+
+
+def test_the_last_minibatch_decides_on_the_weight_of_the_distance():
+    learner = ppo_config(lr=0.1).build_learner()
+    batch = {**ppo_batch(8), Columns.ACTION_DIST_INPUTS: np.zeros((8, 2))}
+    first = ppo_config(lr=0.1).build_learner().update(batch)["default_policy"]["mean_kl_loss"]
+    assert learner.update(batch, num_epochs=8)["default_policy"]["mean_kl_loss"] > 2 * first
+
+
+def test_the_weight_of_the_entropy_follows_sampled_steps():
+    def trained(points):
+        learner = ppo_config(entropy_coeff=points).build_learner()
+        return learner, [
+            learner.update(ppo_batch(16), timesteps={"num_env_steps_sampled_lifetime": steps})["default_policy"]
+            for steps in (50, 100, 200)
+        ]
+
+    learner, results = trained([[0, 0.1], [100, 0.0]])
+    assert [result["curr_entropy_coeff"] for result in results] == pytest.approx([0.05, 0, 0])
+    constant = [ppo_config(entropy_coeff=weight).build_learner() for weight in (0.1, 0.05)]
+    losses = [other.update(ppo_batch(16))["default_policy"]["total_loss"] for other in constant]
+    assert results[0]["total_loss"] == losses[0] != losses[1]
+    again = ppo_config(entropy_coeff=[[0, 0.1], [100, 0.0]]).build_learner()
+    again.set_state(learner.get_state())
+    same(again.update(ppo_batch(16)), learner.update(ppo_batch(16)))
+
+
+class Valued(RLModule):
+    """A policy with a critic in `compute_values`, as RLlib's modules have it."""
+
+    def setup(self):
+        self.actor, self.critic = torch.nn.Linear(3, 2), torch.nn.Linear(3, 1)
+
+    def _forward(self, batch):
+        return {Columns.ACTION_DIST_INPUTS: self.actor(batch[Columns.OBS]), Columns.EMBEDDINGS: batch[Columns.OBS]}
+
+    def compute_values(self, batch, embeddings=None):
+        return self.critic(batch[Columns.OBS] if embeddings is None else embeddings).squeeze(-1)
+
+
+def test_values_come_from_compute_values_too():
+    learner = ppo_config().rl_module(rl_module_spec=RLModuleSpec(Valued)).build_learner()
+    before = learner.module["default_policy"].critic.weight.detach().clone()
+    assert learner.update(ppo_batch(16))["default_policy"]["vf_loss"] > 0
+    assert not torch.equal(learner.module["default_policy"].critic.weight, before)
+    changed = type("Changed", (ModelRLModule,), {"compute_values": lambda self, batch, embeddings=None: ZEROS})
+    learner = ppo_config().rl_module(rl_module_spec=RLModuleSpec(changed), model_config={"hidden": [8]}).build_learner()
+    batch = {**ppo_batch(16), Columns.VALUE_TARGETS: np.ones(16)}
+    assert learner.update(batch)["default_policy"]["vf_loss"] == 1
+
+
+ZEROS = torch.zeros(16)
+
+
 def test_ranks_agree_on_the_weight_of_the_distance():
     def train(group):
-        learner = ppo_config().learner_type()(ppo_config(), ppo_config().module_spec(), group=group)
+        learner = ppo_config().learner_type()(ppo_config(), ppo_config().get_multi_rl_module_spec(), group=group)
         learner.build()
         batch = ppo_batch(8, seed=group.rank)
         if not group.rank:  # as if its actions came from this very policy
@@ -505,11 +654,13 @@ def test_a_state_of_ppo_has_the_weight_of_the_distance():
     ("set_it", "told"),
     [
         (lambda c: c.training(clip_parm=0.1), "no 'clip_parm'; did you mean 'clip_param'"),
+        (lambda c: c.training(entropy_coeff=[[5, 0.1]]), "entropy_coeff is "),
+        (lambda c: c.training(clip_param=[[0, 0.1], [9, 0.2]]), "clip_param is .* it takes a number"),
         (lambda c: c.learners(num_learners=-1), "num_learners is -1"),
         (lambda c: c.learners(num_learners="two"), "num_learners is 'two'"),
         (lambda c: c.learners(num_gpus_per_learner=2), "0 or 1"),
         (lambda c: c.learners(custom_resources_per_learner={"tpu": 1}), "only a cluster knows"),
-        (lambda c: c.training(grad_clip_by="norm"), "grad_clip_by is 'norm'"),
+        (lambda c: c.training(grad_clip_by="nrom"), "grad_clip_by is 'nrom'"),
         (lambda c: c.training(grad_clip=-1.0), "grad_clip is -1.0"),
         (lambda c: c.training(on_nonfinite="skipp"), "did you mean 'skip'"),
         (lambda c: c.rl_module(model_config={"hiden": [4]}).build_learner().build(), "did you mean 'hidden'"),
@@ -526,8 +677,24 @@ def test_modules_that_are_built_already_are_taken_as_they_are():
     learner = Regression(AlgorithmConfig(), module=module)
     learner.build()
     assert learner.module["default_policy"] is module
-    with pytest.raises(ConfigError, match="a learner needs a module"):
-        Regression(AlgorithmConfig(), module=MultiRLModule({})).build()
+    empty = Regression(AlgorithmConfig(), module=MultiRLModule())
+    empty.build()
+    empty.add_module(module_id="a", module_spec=RLModuleSpec(Linear))
+    assert empty.update(rows(4))["a"]["num_module_steps_trained"] == 4
+
+
+def test_modules_are_kept_in_folders_of_their_own(tmp_path):
+    learner = built("a", "b")
+    folder = learner.module["a"].save_to_path(tmp_path / "a")
+    other = Linear()
+    other.restore_from_path(folder)
+    same(other.get_state(), learner.module["a"].get_state())
+    same(Linear.from_checkpoint(folder).get_state(), other.get_state())
+    learner.restore_from_path(folder, component="rl_module/b")
+    same(flat(learner, "b"), flat(learner, "a"))
+    both = MultiRLModule(rl_module_specs={name: RLModuleSpec(Linear) for name in "ab"})
+    both.restore_from_path(learner.module.save_to_path())
+    same(both.get_state(), learner.module.get_state())
 
 
 def test_weights_follow_from_the_seed_and_the_id_alone():
@@ -544,7 +711,7 @@ def test_compiled_updates_are_the_eager_ones():
 
     def trained(compiled, group=None):
         config = ppo_config(grad_clip=0.5).framework(torch_compile_learner=compiled)
-        learner = config.learner_type()(config, config.module_spec(), group=group)
+        learner = config.learner_type()(config, config.get_multi_rl_module_spec(), group=group)
         learner.build()
         results = []
         for seed in range(3):
@@ -596,3 +763,79 @@ def test_layers_with_modes_are_in_training_mode_for_losses_alone():
     assert module.modes == [True]
     seen = {Columns.OBS: torch.ones(4, 3)}
     assert torch.equal(module.forward_inference(seen)["output"], module.forward_exploration(seen)["output"])
+
+
+def test_data_may_be_given_as_rllib_has_it():
+    whole, batch = built(), rows(10)
+    whole.update(batch)
+    pieces = [SampleBatch(cut(batch, 0, 3)), SampleBatch(cut(batch, 3, 10))]
+    assert [piece.count for piece in pieces] == [len(piece) for piece in pieces] == [3, 7]
+    for data in (
+        {"batch": SampleBatch(batch)},
+        {"batch": SampleBatch(batch).as_multi_agent()},
+        {"batch": MultiAgentBatch({"default_policy": batch}, env_steps=10)},
+        {"batches": [piece.as_multi_agent() for piece in pieces]},
+        {"training_data": TrainingData(batches=pieces)},
+        {"data_iterators": [iter(pieces)], "num_iters": 2},
+    ):
+        other, group = built(), config_of().build_learner_group()
+        other.update(**data)
+        same(flat(other), flat(whole))
+        if "data_iterators" not in data:
+            group.update(**data)
+            same(group.get_weights()["default_policy"], whole.get_state()["rl_module"]["default_policy"])
+    with pytest.raises(ConfigError, match="data_iterators take num_iters"):
+        whole.update(data_iterators=[iter(pieces)])
+
+
+def test_a_state_may_leave_out_what_acting_does_not_need(tmp_path):
+    group = ppo_config().build_learner_group()
+    weights = group.get_state("learner/rl_module", inference_only=True)["learner"]["rl_module"]["default_policy"]
+    assert {name.split(".")[1] for name in weights} == {"actor"}
+    assert set(group.get_state("learner/rl_module")) == {"learner"}
+    before = group.get_weights()["default_policy"]
+    group.set_weights({"default_policy": {name: 0 * value for name, value in weights.items()}})
+    after = group.get_weights()["default_policy"]
+    assert not after["model.actor.network.layers.0.weight"].any()
+    same(after["model.critic.layers.0.weight"], before["model.critic.layers.0.weight"])
+    group.restore_from_path(group.save_to_path(), component="learner/rl_module")
+    again = LearnerGroup.from_checkpoint(group.save_to_path(tmp_path), ppo_config())
+    same(again.get_state(), group.get_state())
+    with pytest.raises(ConfigError, match="takes the constructor's arguments after the path"):
+        LearnerGroup.from_checkpoint(tmp_path)
+
+
+def test_networks_may_be_described_in_the_names_of_rllib():
+    for config in (DefaultModelConfig([8], "relu"), {"fcnet_hiddens": [8], "fcnet_activation": "relu"}):
+        learner = ppo_config().rl_module(model_config=config).build_learner()
+        same(flat(learner), flat(ppo_config().rl_module(model_config=SECTION).build_learner()))
+    for config, told in [
+        (DefaultModelConfig([8], vf_share_layers=True), "layers of their own"),
+        ({"fcnet_hiddens": [8], "use_lstm": True}, "no 'use_lstm'"),
+    ]:
+        with pytest.raises(NotSupportedError, match=told):
+            ppo_config().rl_module(model_config=config).build_learner()
+
+
+SECTION = {"hidden": [8], "activation": "relu"}
+
+
+class Supervised(Linear):
+    """Computes its own loss."""
+
+    def compute_self_supervised_loss(self, *, learner, module_id, config, batch, fwd_out):
+        learner.metrics.log_value((module_id, "own"), 1.0)
+        return fwd_out["output"].square().mean()
+
+
+def test_a_module_may_compute_its_own_loss():
+    spec = MultiRLModuleSpec({"a": RLModuleSpec(Linear), "b": RLModuleSpec(Supervised)})
+    learner = AlgorithmConfig(learner_class=Regression).rl_module(rl_module_spec=spec).build_learner()
+    results = learner.update({"a": rows(4), "b": {Columns.OBS: rows(4)[Columns.OBS]}})
+    assert (results["b"]["own"], "error" in results["a"]) == (1, True)
+
+
+def test_a_batch_of_several_modules_says_of_how_many_steps_it_is():
+    batch = MultiAgentBatch({"a": rows(6), "b": rows(2)}, env_steps=8)
+    assert (batch.count, batch.env_steps(), batch.agent_steps()) == (8, 8, 8)
+    assert built("a", "b").update(batch, num_epochs=2)["__all_modules__"]["num_env_steps_trained"] == 16

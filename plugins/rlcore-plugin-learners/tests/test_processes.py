@@ -17,6 +17,7 @@ from rlcore import (
     AlgorithmConfig,
     Columns,
     LearnerGroup,
+    MultiAgentBatch,
     MultiRLModuleSpec,
     PPOConfig,
     RLModule,
@@ -331,3 +332,53 @@ def test_learners_end_with_a_script_that_is_killed(tmp_path):
     while any(os.path.exists(f"/proc/{pid}") for pid in pids) and time.monotonic() < until:
         time.sleep(0.05)
     assert not [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
+
+
+def test_learners_are_asked_by_any_function(made):
+    group = made()
+    factor = 3
+    assert group.foreach_learner(lambda learner: factor * learner.group.rank) == [0, 3]
+    assert group.foreach_learner(lambda learner, by: by + learner.group.rank, by=5, remote_actor_ids=[1]) == [6]
+    group.add_module(
+        module_id="b", module_spec=RLModuleSpec(Linear), new_should_module_be_updated=lambda module_id, batch: True
+    )
+    results = group.update({"b": rows(4), "default_policy": rows(8)})
+    assert all("b" in result for result in results)
+
+
+def test_learners_that_take_longer_are_not_waited_for(made):
+    group = made()
+    assert group.foreach_learner(lambda learner: time.sleep(1) or 1, timeout_seconds=0.1) == []
+    assert group.foreach_learner(lambda learner: 2, timeout_seconds=30) == [2, 2]
+    assert len(group.update(rows(8))) == 2
+    lock = threading.Lock()
+    with pytest.raises(TypeError, match="pickle"):
+        group.foreach_learner(lambda learner: lock)
+    assert group.foreach_learner(lambda learner: 3) == [3, 3]
+
+
+class Own(Regression):
+    """Counts what a group calls."""
+
+    def update(self, *args, **kwargs):
+        self.metrics.log_value("updates", 1, reduce="sum")
+        return super().update(*args, **kwargs)
+
+    def postprocess_gradients(self, gradients_dict):
+        self.metrics.log_value("processed", 1, reduce="sum")
+        return super().postprocess_gradients(gradients_dict)
+
+
+def test_overrides_are_called_in_other_processes_too(made):
+    group, plain = LearnerGroup(config_of(2, learner_class=Own)), made()
+    results = group.update(rows(8), minibatch_size=2, num_epochs=2)
+    assert [(result["updates"], result["processed"]) for result in results] == [(1, 4), (1, 4)]
+    plain.update(rows(8), minibatch_size=2, num_epochs=2)
+    weights = [g.get_weights()["default_policy"]["net.weight"] for g in (group, plain)]
+    np.testing.assert_allclose(*weights, rtol=0, atol=1e-6)
+    group.shutdown()
+
+
+def test_learners_share_the_steps_of_a_batch(made):
+    results = made(2, "a", "b").update(MultiAgentBatch({"a": rows(6), "b": rows(3)}, env_steps=9))
+    assert [result["__all_modules__"]["num_env_steps_trained"] for result in results] == [4, 5]

@@ -1,4 +1,4 @@
-"""A worker is forked while another thread of the process seeds torch."""
+"""Workers are forked while other threads of the process run."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ import threading
 import pytest
 import torch
 from rlcore_plugin_parallel.forks import wait_for_torch
+from rlcore_plugin_testing.toy import ToyEnv
+
+from rlcore import ConfigError
+
+from .collecting import ALWAYS, collector_of
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="this system has no forks")
 
@@ -35,3 +40,14 @@ def test_a_process_that_is_forked_while_a_thread_seeds_torch_can_seed_it_too():
     process.kill()
     assert ended == 0, "it waits for a thread that it does not have"
     assert not lock.locked()
+
+
+@pytest.mark.parametrize(
+    "collector", [ALWAYS, {"use": "parallel:workers", "mode": "async", "order": "ready"}, {"use": "parallel:central"}]
+)
+def test_an_env_that_a_fork_would_leave_without_its_threads_is_refused_before_the_first_frame(collector, monkeypatch):
+    monkeypatch.setattr(ToyEnv, "unforkable", "it steps in threads of its own", raising=False)
+    env = {"use": "testing:toy", "num_envs": 4}
+    with pytest.raises(ConfigError, match=r"start_method = 'fork': the envs '.*' cannot step .* threads of its own; "):
+        collector_of(env, **collector, start_method="fork")
+    collector_of(env, **collector, start_method="spawn").close()

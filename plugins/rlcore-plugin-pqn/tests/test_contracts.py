@@ -43,6 +43,29 @@ class TestModel(ModelContract):
         assert kinds == [*(["LayerNorm"] if normalise_input else []), *hidden, *hidden, "Linear"]
 
 
+SEQUENCES = {"use": "rollout-sequences", "sequence_length": 4, "minibatch_size": 8}
+
+
+class TestRecurrentModel(ModelContract):
+    use = "pqn:recurrent-normed-q-network"
+    config = {"size": 8, "encoder_hidden": [8], "hidden": [6]}
+    around = {**TestModel.around, "buffer": SEQUENCES}
+
+    @pytest.mark.parametrize("cell", ["lstm", "gru"])
+    def test_layers_before_and_behind_the_memory_have_norms(self, cell):
+        q_values = self.make(self.bench(), cell=cell).q_values
+        hidden = ["Linear", "LayerNorm", "ReLU"]
+        before = q_values.body.entrance._bare.encoder.layers
+        assert [type(layer).__name__ for layer in before] == hidden
+        assert type(q_values.body.cell).__name__ == cell.upper()
+        assert [type(layer).__name__ for layer in q_values.head.layers] == [*hidden, "Linear"]
+
+
+class TestLossWithMemory(LossContract):
+    use = "pqn"
+    around = {**ACTIONS, **MODEL, "model": {"use": "pqn:recurrent-normed-q-network", "size": 8}, "buffer": SEQUENCES}
+
+
 class TestModelOfImages(ModelContract):
     use = "pqn:normed-q-network"
     config = {"hidden": [8], "channels": [4]}

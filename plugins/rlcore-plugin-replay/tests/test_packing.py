@@ -85,22 +85,25 @@ def test_tensors_that_come_again_with_other_numbers_are_those_of_new_ones(time, 
 
 
 @pytest.mark.parametrize("n_steps", [1, 2, 4])
-@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("masked", [(), (3, 4, 8), range(9)], ids=["never", "now and then", "always"])
 def test_rows_through_host_memory_are_those_of_tensors(n_steps, masked):
     """A ring on a device is written column by column; both ways give the same rows, to the bit."""
     generator = torch.Generator().manual_seed(2)
     rings = [Ring(50, lambda shape: torch.zeros(shape, dtype=torch.int64)) for _ in range(2)]
     intakes = HostIntake(rings[0], n_steps, 0.9), TensorIntake(rings[1], n_steps, 0.9)
-    for time in (7, 1, 1, 1, 12, 3, 3, 2, 60):
+    for number, time in enumerate((7, 1, 1, 1, 12, 3, 3, 2, 60)):
         columns = views(time, 2)
         fill(columns, generator)
         columns[REWARD] /= 7
-        mask = torch.rand(2, time, 1, generator=generator) < 0.7 if masked else None
+        mask = torch.rand(2, time, 1, generator=generator) < 0.7 if number in masked else None
         for taker in intakes:
             taker.write(Batch(columns, mask, torch.Size([2, time])))
         one, two = (ring.state_dict() for ring in rings)
         assert one["written"] == two["written"]
         assert torch.equal(one["rows"], two["rows"])
+        if n_steps > 1:
+            waiting, same = (taker.state_dict() for taker in intakes)
+            assert torch.equal(waiting["mask"], same["mask"])
 
 
 def test_steps_that_wait_go_from_one_way_to_the_other():

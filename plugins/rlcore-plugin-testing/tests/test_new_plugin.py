@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import torch
 from rlcore_plugin_testing import new_plugin
-from rlcore_plugin_testing.new_plugin import FILES, LONGEST, SUMMARIES
+from rlcore_plugin_testing.new_plugin import FILES, LONGEST, SUMMARIES, kind_of
 
 import rlcore
 from rlcore.config.sections import find_launcher
@@ -113,7 +113,7 @@ def test_readme_and_example_show_every_key_with_its_default(kind, new):
     assert block in (folder / "example.toml").read_text() + "\n"
     ((section, table),) = tomllib.loads(block).items()
     table = table[0] if isinstance(table, list) else table
-    assert {**COMPONENT_SECTIONS, "ranks": ("launcher", False)}[section][0] == kind
+    assert {**COMPONENT_SECTIONS, "ranks": ("launcher", False)}[section][0] == kind_of(kind)
     assert table.pop("use") == f"my-{kind}"
     config = rlcore.load_config(folder / "example.toml")
     if kind == "launcher":
@@ -193,7 +193,7 @@ def test_a_class_does_not_take_a_name_that_its_module_imports(cli):
 
 
 def test_templates_are_those_of_the_kinds():
-    assert set(NEW_KINDS) == set(KINDS)
+    assert {kind_of(kind) for kind in NEW_KINDS} == set(KINDS)
     assert set(NEW_KINDS) == {path.name for path in TEMPLATES.iterdir() if path.is_dir()}
     named = {path.removeprefix("plugin/") for path in FILES.values() if "$" not in path}
     assert {path.name for path in TEMPLATES.iterdir() if path.is_file()} == named
@@ -343,7 +343,8 @@ def test_the_wheel_of_every_kind_passes_its_own_tests(kind, made, tmp_path):
     folder, venv = made
     shutil.copytree(folder / f"rlcore-plugin-my-{kind}/tests", tmp_path / "tests")
     shutil.copy(folder / f"rlcore-plugin-my-{kind}/example.toml", tmp_path)
-    where = f"import rlcore_plugin_my_{kind}, rlcore; print(rlcore.__file__, rlcore_plugin_my_{kind}.__file__)"
+    module = f"rlcore_plugin_my_{kind.replace('-', '_')}"
+    where = f"import {module}, rlcore; print(rlcore.__file__, {module}.__file__)"
     assert all("/venv/" in place for place in venv.run("python", "-c", where, cwd=tmp_path).split())
     said = venv.run("python", "-m", "pytest", "-q", "tests", cwd=tmp_path)
     assert re.search(r"\d\d passed", said)

@@ -27,6 +27,11 @@ class TestCartPole(TorchEnvContract):
     truncates = {"max_episode_steps": 3}
 
 
+class TestCartPoleWithoutVelocities(TorchEnvContract):
+    config = {"id": "CartPole-v1", "observed": [0, 2]}
+    truncates = {"max_episode_steps": 3}
+
+
 class TestAcrobot(TorchEnvContract):
     config = {"id": "Acrobot-v1"}
     terminates = None

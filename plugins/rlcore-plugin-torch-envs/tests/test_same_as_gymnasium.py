@@ -7,6 +7,8 @@ import torch
 from rlcore_plugin_testing.contracts import EnvContract
 from rlcore_plugin_torch_envs.env import CLASSIC_CONTROL
 
+from rlcore.errors import ConfigError, EnvError
+
 # of these Gymnasium keeps the state, or the torque, in float32
 ROUNDED = {"MountainCarContinuous-v0": 1e-6, "Pendulum-v1": 1e-7}
 
@@ -22,6 +24,67 @@ def test_spaces_and_limit_are_those_of_gymnasium(name):
     assert spec.observation_space == original.observation_space
     assert spec.action_space == original.action_space
     assert spec.max_episode_steps == original.spec.max_episode_steps
+
+
+@pytest.mark.parametrize("name", CLASSIC_CONTROL)
+def test_pictures_are_those_of_gymnasium(name):
+    """Also that of an end, though the next episode has begun."""
+    keys = {"id": name, "precision": "float64", "num_envs": 2, "max_episode_steps": 3, "render_mode": "rgb_array"}
+    bench, original = EnvContract.of("torch-envs", keys), gymnasium.make(name, render_mode="rgb_array").unwrapped
+    env = bench.make(bench.bench())
+    assert env.render_fps == original.metadata["render_fps"]
+    original.reset(seed=0)
+    env.reset(seed=1)
+    for _ in range(4):
+        before, action = numbers_of(env.moment.state), env.action_space.sample()
+        for index, row in enumerate(before):
+            original.state = row
+            original.steps_beyond_terminated = None
+            original.step(action)
+            original.last_u = None  # the arrow of Pendulum's torque is no part of the state
+            if index == 0:
+                expected = original.render()
+        env.step(np.stack([action, action]))
+        np.testing.assert_array_equal(env.render([0])[0], expected)
+    assert env.render().shape == (2, *expected.shape)
+    env.close()
+
+
+@pytest.mark.parametrize("observed", [[0, 2], [3]])
+def test_a_part_of_the_numbers_may_be_observed(observed):
+    keys = {"id": "CartPole-v1", "num_envs": 4}
+    whole, part = (EnvContract.of("torch-envs", more) for more in (keys, {**keys, "observed": observed}))
+    whole, part = whole.make(whole.bench()), part.make(part.bench())
+    assert part.spec.observation_space.shape == (len(observed),)
+    np.testing.assert_array_equal(whole.reset(seed=4)[:, observed], part.reset(seed=4))
+    for _ in range(30):
+        action = torch.ones(4, dtype=torch.int64)
+        step, expected = part.step_tensors(action), whole.step_tensors(action)
+        assert torch.equal(step.observation, expected.observation[:, observed])
+        assert torch.equal(step.final_observation, expected.final_observation[:, observed])
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"id": "CartPole-v1", "observed": [0, 4]}, r"observed = \[0, 4\]: are some of the numbers 0 to 3"),
+        ({"id": "CartPole-v1", "observed": [1, 1]}, "each once"),
+        ({"id": "CartPole-v1", "observed": [-1]}, "numbers 0 to 3"),
+        ({"id": "MinAtar/Breakout-v1", "observed": [0]}, "has images; leave it out"),
+    ],
+)
+def test_what_cannot_be_observed_is_refused(keys, expected):
+    bench = EnvContract.of("torch-envs", keys)
+    with pytest.raises(ConfigError, match=expected):
+        bench.make(bench.bench())
+
+
+def test_an_env_that_was_not_made_to_render_says_so():
+    bench = EnvContract.of("torch-envs", {"id": "CartPole-v1"})
+    env = bench.make(bench.bench())
+    env.reset(seed=0)
+    with pytest.raises(EnvError, match="made without render_mode = 'rgb_array'"):
+        env.render()
 
 
 @pytest.mark.parametrize("name", CLASSIC_CONTROL)

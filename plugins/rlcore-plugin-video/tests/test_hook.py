@@ -278,6 +278,33 @@ def test_a_video_that_cannot_be_written_costs_nothing_else(tmp_path, caplog):
         required.train()
 
 
+ON_THE_DEVICE = {
+    "estimator": {"use": "ppo:gae"},
+    "model": {"use": "pqn:normed-q-network", "hidden": [8]},
+    "loss": {"use": "pqn"},
+    "collector": {"use": "device", "frames_per_batch": 16},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "shape"),
+    [("CartPole-v1", {}, (3, 400, 600)), ("MinAtar/Breakout-v1", {"channels": [4]}, (3, 160, 160))],
+)
+def test_envs_of_tensors_are_recorded(name, model, shape, tmp_path):
+    """As many pictures as steps, and that of the end, which is not the beginning of the next episode."""
+    env = {"use": "torch-envs", "id": name, "num_envs": 2, "max_episode_steps": 12}
+    sections = {**ON_THE_DEVICE, "env": env, "model": {**ON_THE_DEVICE["model"], **model}}
+    videos, trainer = recorded(tmp_path, "run.total_frames=32", sections=sections, episodes=2, grid=False)
+    assert [step for _, _, step, _ in videos] == [0, 32]
+    video, result = videos[-1][1], trainer.last_evaluation
+    assert video.shape == (2, max(result.lengths[:2]) + 1, *shape)
+    for frames, length in zip(video, result.lengths, strict=False):
+        assert not torch.equal(frames[length - 1], frames[length])
+        assert not torch.equal(frames[0], frames[length])
+        assert all(torch.equal(frame, frames[length]) for frame in frames[length:])
+    assert len(files(tmp_path)) == 4
+
+
 def test_an_env_that_does_not_repeat_itself_is_named(tmp_path, other_envs, caplog):
     recorded(tmp_path, "run.total_frames=16", sections=other_envs("restless"))
     assert "video: the episodes of frame 0 went otherwise than evaluated" in caplog.text

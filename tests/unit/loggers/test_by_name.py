@@ -90,7 +90,7 @@ LOGGERS = {
     "MLFlowLogger": lambda folder: {"tracking_uri": f"sqlite:///{folder}/mlflow.db", "spool": folder / "spool"},
 }
 NESTED = TensorDict({"loss": torch.tensor([0.5]), "grad": {"norm": torch.tensor(2, dtype=torch.int64)}}, [])
-DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA"))]
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 
 
 @pytest.mark.parametrize("device", DEVICES)

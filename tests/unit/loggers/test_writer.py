@@ -182,7 +182,7 @@ def hanging(impatient):
     logger, writer = start(blocked=True)
     yield logger, writer
     logger.free.set()
-    writer._thread.join(30)
+    writer.thread.join(30)
 
 
 def warnings(caplog):
@@ -225,7 +225,7 @@ def test_closing_a_logger_that_hangs_ends_and_leaves_it_behind(hanging, caplog):
     writer.close()
     assert time.monotonic() - began < 2
     assert len(warnings(caplog)) == 1
-    assert writer._thread.daemon, "so that it does not hold up the end of the process"
+    assert writer.thread.daemon, "so that it does not hold up the end of the process"
 
 
 def test_a_logger_that_was_given_up_writes_nothing_later(impatient):
@@ -234,8 +234,8 @@ def test_a_logger_that_was_given_up_writes_nothing_later(impatient):
         writer.write({"x": 1.0}, step)
     writer.drain()
     logger.free.set()
-    writer._thread.join(30)
-    assert not writer._thread.is_alive(), "the thread ends when the logger answers after all"
+    writer.thread.join(30)
+    assert not writer.thread.is_alive(), "the thread ends when the logger answers after all"
     assert [call for call in logger.calls if call[0] == "metrics"] == [("metrics", {"x": 1.0}, 0)]
 
 

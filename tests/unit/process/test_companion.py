@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 
 import pytest
 
-from rlcore.process.companion_program import Words
+from rlcore.files.lock import LOCK_FILE
+from rlcore.process.companion_program import Companion, Words
 
 PROGRAM = """
 import os, subprocess, sys, time
@@ -82,3 +85,14 @@ def test_processes_end_with_one_that_is_killed_but_for_those_that_were_forgotten
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         process.communicate()
+
+
+def test_while_it_corrects_the_status_the_lock_names_the_process_that_ended(tmp_path):
+    """A resume waits for the lock of a process that has ended, and is refused by one that runs."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    (tmp_path / "status.json").write_text(json.dumps({"pid": ended.pid, "state": "running"}))
+    companion = Companion(ended.pid, -1, str(tmp_path), 0, None, 0)
+    companion.run()
+    assert json.loads((tmp_path / "status.json").read_text())["state"] == "failed"
+    assert (tmp_path / LOCK_FILE).read_text() == f"{socket.gethostname()} {ended.pid}\n"

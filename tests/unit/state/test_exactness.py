@@ -23,7 +23,7 @@ def test_the_domain_names_what_the_bits_depend_on():
     assert all(isinstance(value, str) for value in found.values())
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.cuda
 def test_on_a_gpu_its_name_counts_too():
     found = domain(torch.device("cuda"), 1)
     assert found["device"] == torch.cuda.get_device_name()

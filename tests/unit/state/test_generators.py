@@ -39,7 +39,7 @@ def test_seeding_seeds_every_generator():
     assert all(a != b for a, b in zip(draws(), first, strict=True))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.cuda
 def test_the_state_can_be_asked_for_in_a_process_forked_from_one_that_uses_cuda():
     torch.ones(1, device="cuda")
     assert len(GlobalGenerators().state_dict()["cuda"]) == torch.cuda.device_count()

@@ -108,7 +108,7 @@ def test_a_part_that_fails_to_close_is_reported_and_the_others_are_closed(build,
     run.trainer.train()
     assert "closing the collector failed" in caplog.text
     (writer,) = run.trainer.metrics.writers
-    assert not writer._thread.is_alive()
+    assert not writer.thread.is_alive()
 
 
 def test_a_part_is_one_whoever_asks_for_it_or_replaces_it(build):

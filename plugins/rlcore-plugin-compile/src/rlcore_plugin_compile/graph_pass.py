@@ -11,6 +11,7 @@ from torch import fx
 from rlcore_plugin_compile import graph_nodes
 from rlcore_plugin_compile.biases import add_apart
 from rlcore_plugin_compile.narrow_products import turn_narrow
+from rlcore_plugin_compile.tanh import through_sigmoid
 from rlcore_plugin_compile.wide_products import wide_products
 
 # changes a graph whose nodes have their tensors in `meta["val"]`, and returns how many nodes were replaced
@@ -20,7 +21,7 @@ Change = Callable[[fx.Graph], int]
 def graph_pass() -> Any:
     """Return the pass that the compiler takes; None where this version of torch has no place for one."""
     wide = wide_products()  # first: its products add biases themselves
-    return as_pass([*([] if wide is None else [wide]), add_apart, turn_narrow])
+    return as_pass([*([] if wide is None else [wide]), add_apart, turn_narrow, through_sigmoid])
 
 
 def as_pass(changes: Sequence[Change]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import torch
@@ -12,13 +12,15 @@ from torch import Tensor
 
 from rlcore.errors import ConfigError, EnvError
 from rlcore.types import EnvSpec
+from rlcore_plugin_device.function_checks import check_functions
 from rlcore_plugin_device.random import Random, keys_of
-from rlcore_plugin_device.tensor_env import TensorEnv, TensorStep, torch_dtype
+from rlcore_plugin_device.tensor_env import TensorEnv, TensorStep
 
 if TYPE_CHECKING:
     import gymnasium
 
     from rlcore import Context
+    from rlcore.types import Array
 
 # what an env is in one moment, `[env, ...]` by name
 State: TypeAlias = Mapping[str, Tensor]
@@ -80,6 +82,8 @@ class FunctionalEnv(TensorEnv):
             max_episode_steps=self.max_episode_steps,
         )
         self.moment: Moment | None = None
+        self._is_rendered = getattr(config, "render_mode", None) is not None
+        self._reached: State | None = None
 
     @abstractmethod
     def initial(self, random: Random) -> State:
@@ -111,11 +115,20 @@ class FunctionalEnv(TensorEnv):
     def terminal(self, state: State) -> Tensor:
         """Return whether an episode that is in this state after a step is at an end of its own, `[env]`, bool."""
 
+    def pictures(self, state: State) -> Array:
+        """Return what states look like, uint8 `[env, height, width, 3]`; for envs with the key `render_mode`.
+
+        Raises:
+            EnvError: there are no pictures of these envs.
+        """
+        raise EnvError(f"env {self.spec.id!r} cannot be rendered: {type(self).__name__} has no method pictures")
+
     def reset_tensors(self, seed: int | None = None) -> Tensor:
         """Begin an episode in every env.
 
         Raises:
-            EnvError: states, observations, rewards or ends have another form than they should.
+            EnvError: states, observations, rewards or ends have another form than they should, or a method changes
+                what it was given, or depends on more than that.
         """
         last, zeros = self.moment, torch.zeros(self.num_envs, dtype=torch.int64, device=self.device)
         if last is None or seed is not None:
@@ -124,8 +137,8 @@ class FunctionalEnv(TensorEnv):
             keys, step = last.keys, last.step + 1
         state = {**self.initial(Random(keys, step))}
         if last is None:
-            self._check(state)
-        self.moment = Moment(state, keys, step, zeros)
+            check_functions(self)
+        self.moment, self._reached = Moment(state, keys, step, zeros), None
         return self.observation(state)
 
     def step_tensors(self, action: Tensor) -> TensorStep:
@@ -139,6 +152,8 @@ class FunctionalEnv(TensorEnv):
         step, length = moment.step + 1, moment.length + 1
         random = Random(moment.keys, step)
         following = self.transition(moment.state, action, random)
+        if self._is_rendered:
+            self._reached = following  # the picture after a step is that of an end, though the next episode began
         reward = self.reward(moment.state, action, following)
         terminated = self.terminal(following)
         if self.max_episode_steps is None:
@@ -153,6 +168,24 @@ class FunctionalEnv(TensorEnv):
         after = Moment(state, moment.keys, step, length.masked_fill(ended, 0))
         return after, TensorStep(observation, reward, terminated, truncated, final)
 
+    def render(self, indices: Sequence[int] | None = None) -> Array:
+        """Return pictures of envs as they stand, those of the last step's ends among them; see `Env` and `pictures`.
+
+        Raises:
+            EnvError: the env was made without `render_mode`, or has no pictures.
+        """
+        if not self._is_rendered:
+            raise EnvError(f"env {self.spec.id!r} was made without render_mode = 'rgb_array'; it cannot be rendered")
+        assert self.moment is not None, "reset comes first"
+        state = self.moment.state if self._reached is None else self._reached
+        if indices is not None:
+            state = {name: value[list(indices)] for name, value in state.items()}
+        return self.pictures(state)
+
+    def most_truncations(self, steps: int) -> int:
+        """Return how often an env comes to its limit within so many steps."""
+        return 0 if self.max_episode_steps is None else -(-steps // self.max_episode_steps)
+
     def state_dict(self) -> dict[str, Any]:
         """Return the state of every env, and where its random numbers stand."""
         return {} if self.moment is None else self.moment._asdict()
@@ -161,47 +194,7 @@ class FunctionalEnv(TensorEnv):
         """Go on from what `state_dict` returned."""
         variables = {name: value.to(self.device) for name, value in state["state"].items()}
         self.moment = Moment(variables, *(state[name].to(self.device) for name in ("keys", "step", "length")))
-
-    def _check(self, state: State) -> None:
-        """Take a step on the side, and hold the form of everything against the spaces.
-
-        Raises:
-            EnvError: says what has another form, and which.
-        """
-        for name, value in state.items():
-            self._check_tensor("initial", value, (self.num_envs, *getattr(value, "shape", ())[1:]), None, f"[{name!r}]")
-        random = Random(keys_of(0, self.num_envs, self.device), torch.zeros((), device=self.device).long())
-        space = self.action_space
-        shape, dtype = space.shape or (), torch_dtype(space.dtype)
-        action = torch.zeros((self.num_envs, *shape), dtype=dtype, device=self.device)
-        following = self.transition(state, action, random)
-        if set(following) != set(state):
-            raise self._error("transition", f"the names {sorted(following)}", f"those of initial: {sorted(state)}")
-        for name, value in state.items():
-            self._check_tensor("transition", following[name], tuple(value.shape), value.dtype, f"[{name!r}]")
-        seen = self.observation_space
-        observed = (self.num_envs, *(seen.shape or ()))
-        self._check_tensor("observation", self.observation(state), observed, torch_dtype(seen.dtype))
-        reward = self.reward(state, action, following)
-        self._check_tensor("reward", reward, (self.num_envs,), None)
-        if not reward.dtype.is_floating_point:
-            raise self._error("reward", f"{reward.dtype}", "floats")
-        self._check_tensor("terminal", self.terminal(following), (self.num_envs,), torch.bool)
-
-    def _check_tensor(
-        self, method: str, value: Any, shape: tuple[int, ...], dtype: torch.dtype | None, of: str = ""
-    ) -> None:
-        if not isinstance(value, Tensor):
-            raise self._error(method, f"{type(value).__name__}", "a tensor", of)
-        if value.device.type != self.device.type:
-            raise self._error(method, f"a tensor on {value.device}", f"one on {self.device}, as self.device says", of)
-        if tuple(value.shape) != shape:
-            raise self._error(method, f"the shape {list(value.shape)}", f"{list(shape)}", of)
-        if dtype is not None and value.dtype != dtype:
-            raise self._error(method, f"{value.dtype}", f"{dtype}", of)
-
-    def _error(self, method: str, is_: str, expected: str, of: str = "") -> EnvError:
-        return EnvError(f"env {self.spec.id!r}: {type(self).__name__}.{method}{of} gives {is_}, not {expected}")
+        self._reached = None
 
 
 def _where(ended: Tensor, begun: Tensor, value: Tensor) -> Tensor:

@@ -75,12 +75,12 @@ class Storage:
                 self._described[key] = _empty_like(value[0], len(value))
             self._described[key].copy_(value)
 
-    def finite(self) -> Tensor:
-        """Return whether all rewards and observations are, 0-d, bool."""
+    def finite(self, beside: Tensor) -> Tensor:
+        """Return whether all rewards and observations are, and a number beside them, 0-d, bool."""
         rows = [self.observation, self._final]
         if self._leaves is not None:
             rows = [leaf for row in rows for leaf in self._leaves.tensors(row).values()]
-        floats = [self.reward, *(row for row in rows if row.is_floating_point())]
+        floats = [self.reward, beside, *(row for row in rows if row.is_floating_point())]
         # one sum each: a number that is not finite stays so, and `isfinite` would write as many truth values
         return torch.stack([values.sum(dtype=torch.float64) for values in floats]).isfinite().all()
 

@@ -76,6 +76,10 @@ class TensorEnv(Env):
     def load_state_dict(self, state: Any) -> None:
         """Go on from what `state_dict` returned."""
 
+    def most_truncations(self, steps: int) -> int:
+        """Return how many of so many steps of an env are truncated at most; the fewer, the less an estimator does."""
+        return steps
+
     def reset(self, seed: int | None = None) -> Array:
         """Do what `reset_tensors` does, in arrays."""
         return _array(self.reset_tensors(seed))

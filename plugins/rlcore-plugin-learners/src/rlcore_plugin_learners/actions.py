@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from rlcore_plugin_mlp.distributions import Categorical, Normal
+from rlcore_plugin_mlp.numbered import Bernoulli, MultiCategorical
 from torch import Tensor
 
+from rlcore.errors import NotSupportedError
 from rlcore.types import Distribution
 
 
@@ -35,6 +38,14 @@ class ActionDistribution:
         logp, entropy = self._family.log_prob_and_entropy(self.parameters, actions)
         return logp.squeeze(-1), entropy.squeeze(-1)
 
+    def kl(self, other: ActionDistribution) -> Tensor:
+        """Return the Kullback-Leibler divergence of another distribution from this one for each row, `[row]`.
+
+        Raises:
+            NotSupportedError: the family has no closed form.
+        """
+        return distance(self._family, self.parameters, other.parameters)
+
     def sample(self, generator: torch.Generator) -> Tensor:
         """Return an action for each row, `[row, *action]`.
 
@@ -47,6 +58,40 @@ class ActionDistribution:
     def mode(self) -> Tensor:
         """Return the likeliest action of each row."""
         return self._family.mode(self.parameters)
+
+
+def distance(family: Distribution, first: Tensor, second: Tensor) -> Tensor:
+    """Return the divergence of the second distribution from the first, `[row]`; squashing both leaves it as it is.
+
+    Args:
+        family: of rlcore.
+        first: parameters `[row, num_parameters]`.
+        second: likewise.
+
+    Raises:
+        NotSupportedError: the family has no closed form.
+    """
+    between = torch.distributions.kl_divergence
+    if isinstance(family, Normal):
+        normals = [torch.distributions.Normal(*family._loc_scale(p), validate_args=False) for p in (first, second)]
+        return between(*normals).sum(-1)
+    if isinstance(family, Bernoulli):
+        bits = [torch.distributions.Bernoulli(logits=p, validate_args=False) for p in (first, second)]
+        return between(*bits).sum(-1)
+    if isinstance(family, MultiCategorical):
+        first, second = family._logits(first), family._logits(second)
+        return _between_choices(first, second).sum(-1)
+    if isinstance(family, Categorical):
+        return _between_choices(first, second)
+    raise NotSupportedError(
+        f"{type(family).__name__} has no closed form of the divergence; leave action_dist_inputs out of the batch, "
+        "which lets PPO estimate it from the actions"
+    )
+
+
+def _between_choices(first: Tensor, second: Tensor) -> Tensor:
+    log_probs = torch.log_softmax(first, -1)
+    return (log_probs.exp() * (log_probs - torch.log_softmax(second, -1))).sum(-1)
 
 
 class ActionDistributions:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -38,34 +40,108 @@ class ModuleBatch(dict[str, Tensor]):
 MultiBatch = dict[str, ModuleBatch]
 
 
-def training_data(batch: Any, batches: Any, episodes: Any, device: torch.device) -> MultiBatch:
-    """Return what was handed to an update, by module; a module without rows is left out.
+@dataclass
+class TrainingData:
+    """What is handed to an update: one of these.
 
-    Args:
+    Attributes:
         batch: columns by name, or such mappings by the id of their module.
         batches: several of those, which are joined.
+        batch_refs: references to those in Ray's store.
         episodes: a sequence of mappings, each the columns `[step, ...]` of an episode, or such sequences by id.
-        device: of the tensors; floats become float32.
+        episodes_refs: references to those in Ray's store.
+        data_iterators: iterables of batches.
+    """
+
+    batch: Any = None
+    batches: Any = None
+    batch_refs: Any = None
+    episodes: Any = None
+    episodes_refs: Any = None
+    data_iterators: Any = None
+
+    def by_module(self, device: torch.device, ids: Collection[str] = (), num_iters: int | None = None) -> MultiBatch:
+        """Return the columns by module; a module without rows is left out.
+
+        Args:
+            device: of the tensors; floats become float32.
+            ids: of the modules; columns that name none are those of the only one, or of `default_policy`.
+            num_iters: batches to take of each iterator.
+
+        Raises:
+            ConfigError: none or several of them, nothing in it, or columns that do not fit each other; a `ValueError`.
+        """
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        if len(given) != 1:
+            raise ConfigError(
+                f"an update takes one of batch, batches and episodes, and got {' and '.join(given) or 'none'}"
+            )
+        ((form, value),) = given.items()
+        if form == "data_iterators":
+            if num_iters is None:
+                raise ConfigError("data_iterators take num_iters, the batches of each")
+            pieces = [batch for iterator in value for batch in islice(iter(iterator), num_iters)]
+        elif form == "batch":
+            pieces = [value]
+        elif form == "batches":
+            pieces = list(value)
+        else:
+            pieces = _of_ray(value) if form.endswith("_refs") else _pieces(value)
+        return _rows_by_module(pieces, form, device, ids)
+
+    def env_steps(self) -> int:
+        """Return how many steps of envs it is of; 0 where no batch says it."""
+        pieces = [self.batch] if self.batches is None else self.batches
+        return sum(piece.env_steps() for piece in pieces if hasattr(piece, "env_steps"))
+
+
+@dataclass
+class Shard(TrainingData):
+    """The rows of one learner of a group, which may be none; tensors by module already, in `batch`.
+
+    Attributes:
+        steps: of envs.
+    """
+
+    steps: int = 0
+
+    def env_steps(self) -> int:
+        """Return how many steps of envs it is of."""
+        return self.steps
+
+    def by_module(self, *_: Any) -> MultiBatch:
+        """Return them."""
+        data: MultiBatch = self.batch
+        return data
+
+
+def check_ids(data: Iterable[str], there: Collection[str]) -> None:
+    """Refuse data for a module that is not there.
 
     Raises:
-        ConfigError: none or several of them, nothing in it, or columns that do not fit each other; a `ValueError`.
+        ConfigError: there is one.
     """
-    given = {"batch": batch, "batches": batches, "episodes": episodes}
-    forms = [name for name, value in given.items() if value is not None]
-    if len(forms) != 1:
-        raise ConfigError(
-            f"an update takes one of batch, batches and episodes, and got {' and '.join(forms) if forms else 'none'}"
-        )
-    if batch is not None:
-        pieces = [batch]
-    elif batches is not None:
-        pieces = list(batches)
-    else:
-        pieces = _pieces(episodes)
-    joined = _joined([_by_module(piece, forms[0], device) for piece in pieces])
+    for module_id in data:
+        if module_id not in there:
+            raise ConfigError(
+                f"the batch is for a module {module_id!r}, which is not here{did_you_mean(module_id, there)}; "
+                f"there are {', '.join(there) or 'none'}"
+            )
+
+
+def _of_ray(references: Any) -> list[Any]:
+    import ray
+
+    objects = ray.get(list(references))
+    return [piece for several in objects for piece in (several if isinstance(several, list) else [several])]
+
+
+def _rows_by_module(pieces: list[Any], form: str, device: torch.device, ids: Collection[str]) -> MultiBatch:
+    home = next(iter(ids)) if len(ids) == 1 else DEFAULT_MODULE_ID
+    joined = _joined([_by_module(piece, form, device, home) for piece in pieces])
     data = {module_id: columns for module_id, columns in joined.items() if columns.rows}
     if not data:
-        raise ConfigError(f"the update has no rows: {forms[0]} is empty")
+        raise ConfigError(f"the update has no rows: {form} is empty")
     return data
 
 
@@ -75,13 +151,13 @@ def _pieces(episodes: Any) -> list[Any]:
     return list(episodes)
 
 
-def _by_module(batch: Any, form: str, device: torch.device) -> MultiBatch:
+def _by_module(batch: Any, form: str, device: torch.device, home: str) -> MultiBatch:
     if not hasattr(batch, "items"):  # a TensorDict is no Mapping
         raise ArgumentTypeError(f"{form}: expected columns by name, not {type(batch).__name__}")
     entries = dict(batch.items())
     nested = [name for name, value in entries.items() if hasattr(value, "items")]
     if not nested:
-        return {DEFAULT_MODULE_ID: _columns(entries, form, device)}
+        return {home: _columns(entries, form, device)}
     if len(nested) != len(entries):
         raise ConfigError(f"{form}: {nested[0]!r} holds columns, and others are columns; give one or the other")
     return {

@@ -98,7 +98,7 @@ class CompiledModule:
         metrics, names = self._learner.metrics, list(self._steps.named)
         for key, value in values.items():
             if key == _LOSS:
-                metrics.log_value((self._module_id, "total_loss"), value)
+                metrics.log_value((self._module_id, self._learner.TOTAL_LOSS_KEY), value)
             elif key.startswith("grad_norm"):
                 name = key.partition("/")[2] or names[0]
                 metrics.log_value((self._module_id, f"gradients_{name}_global_norm"), value)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import gymnasium
 
@@ -13,6 +12,9 @@ from rlcore.errors import ConfigError, NotSupportedError, did_you_mean
 from rlcore_plugin_learners.columns import DEFAULT_MODULE_ID
 from rlcore_plugin_learners.module import RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
+from rlcore_plugin_learners.originals import CONFIG
+from rlcore_plugin_learners.other_settings import OtherSettings
+from rlcore_plugin_learners.overrides import Carries, Original
 
 if TYPE_CHECKING:
     from typing import Self
@@ -21,10 +23,13 @@ if TYPE_CHECKING:
     from rlcore_plugin_learners.learner import Learner
 
 Schedule = float | list[list[float]]
+# of RLlib's `training`, for who makes the batches
+_OF_SAMPLING = ("gamma", "lambda_", "use_gae", "train_batch_size", "train_batch_size_per_learner")
 # of the methods; what is left is for `training`
 _OF_METHODS = frozenset(
     (
         "env",
+        "env_config",
         "observation_space",
         "action_space",
         "num_learners",
@@ -39,18 +44,19 @@ _OF_METHODS = frozenset(
         "algorithm_config_overrides_per_module",
         "seed",
         "torch_compile_learner",
+        "others",
     )
 )
 
 
 @dataclass
-class AlgorithmConfig:
+class AlgorithmConfig(Carries, OtherSettings):
     """Settings of a learner and of a group of them. Methods change it and return it.
 
     Attributes:
         lr: learning rate, or `[[0, first], [steps, last], ...]`, linear in between, in sampled steps.
         grad_clip: limit of gradients; None for none.
-        grad_clip_by: what it limits: the norm of all gradients of an optimizer, or each value.
+        grad_clip_by: what it limits: the norm of all gradients of an optimizer, that of each tensor, or each value.
         num_epochs: of an update, where it is not said there.
         minibatch_size: likewise; None for the whole batch.
         shuffle_batch_per_epoch: likewise.
@@ -59,7 +65,11 @@ class AlgorithmConfig:
         learner_config_dict: settings of a learner of yours.
     """
 
+    original: ClassVar[Original] = CONFIG
+    framework_str: ClassVar[str] = "torch"
+
     env: Any = None
+    env_config: dict[str, Any] = field(default_factory=dict)
     observation_space: gymnasium.Space[Any] | None = None
     action_space: gymnasium.Space[Any] | None = None
     num_learners: int = 0
@@ -68,7 +78,7 @@ class AlgorithmConfig:
     custom_resources_per_learner: dict[str, Any] | None = None
     max_requests_in_flight_per_learner: int = 3
     rl_module_spec: RLModuleSpec | MultiRLModuleSpec | None = None
-    model_config: dict[str, Any] = field(default_factory=dict)
+    model_config: Any = field(default_factory=dict)
     policies: dict[str, RLModuleSpec | None] = field(default_factory=dict)
     policies_to_train: Collection[str] | Callable[..., bool] | None = None
     algorithm_config_overrides_per_module: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -76,23 +86,32 @@ class AlgorithmConfig:
     torch_compile_learner: bool = False
     lr: Schedule = 1e-3
     grad_clip: float | None = None
-    grad_clip_by: Literal["global_norm", "value"] = "global_norm"
+    grad_clip_by: Literal["global_norm", "norm", "value"] = "global_norm"
     num_epochs: int = 1
     minibatch_size: int | None = None
     shuffle_batch_per_epoch: bool = False
     on_nonfinite: Literal["stop", "skip"] = "stop"
     learner_class: type[Learner] | None = None
     learner_config_dict: dict[str, Any] = field(default_factory=dict)
+    others: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for entry in fields(self):
+            owner = next((kind for kind in type(self).__mro__ if entry.name in vars(kind)), AlgorithmConfig)
+            is_default = getattr(self, entry.name) is entry.default
+            if is_default and "__dataclass_fields__" not in vars(owner):  # a plain subclass says another default
+                setattr(self, entry.name, vars(owner)[entry.name])
 
     def environment(
         self,
         env: Any = None,
         *,
+        env_config: dict[str, Any] | None = None,
         observation_space: gymnasium.Space[Any] | None = None,
         action_space: gymnasium.Space[Any] | None = None,
     ) -> Self:
-        """Set the env whose spaces the modules are built for: an env, the id of one, or its spaces."""
-        return self._set(env=env, observation_space=observation_space, action_space=action_space)
+        """Set the env whose spaces the modules are built for: an env, its id and arguments, or its spaces."""
+        return self._set(env=env, env_config=env_config, observation_space=observation_space, action_space=action_space)
 
     def learners(
         self,
@@ -102,6 +121,8 @@ class AlgorithmConfig:
         num_gpus_per_learner: int | float | None = None,
         custom_resources_per_learner: dict[str, Any] | None = None,
         max_requests_in_flight_per_learner: int | None = None,
+        learner_class: type[Learner] | None = None,
+        learner_config_dict: dict[str, Any] | None = None,
     ) -> Self:
         """Set how many learners there are, and what each of them has.
 
@@ -111,6 +132,8 @@ class AlgorithmConfig:
             num_gpus_per_learner: 0, or 1 for CUDA.
             custom_resources_per_learner: of a cluster; refused.
             max_requests_in_flight_per_learner: asynchronous updates that may wait.
+            learner_class: a subclass of `Learner`.
+            learner_config_dict: settings of a learner of yours.
         """
         if custom_resources_per_learner:
             raise NotSupportedError("custom_resources_per_learner: only a cluster knows such resources; leave it out")
@@ -119,28 +142,33 @@ class AlgorithmConfig:
             num_cpus_per_learner=num_cpus_per_learner,
             num_gpus_per_learner=num_gpus_per_learner,
             max_requests_in_flight_per_learner=max_requests_in_flight_per_learner,
+            learner_class=learner_class,
+            learner_config_dict=learner_config_dict,
         )
 
     def training(self, **settings: Any) -> Self:
-        """Set what is trained how: any attribute that no other method sets.
+        """Set what is trained how: any attribute that no other method sets. What is of sampling goes to `others`.
 
         Raises:
             ConfigError: there is no such setting.
         """
         names = [entry.name for entry in fields(self) if entry.name not in _OF_METHODS]
         for name in settings:
-            if name not in names:
+            if name not in names and name not in _OF_SAMPLING:
                 raise ConfigError(f"{type(self).__name__}.training has no {name!r}{did_you_mean(name, names)}")
         for name, value in settings.items():
-            setattr(self, name, value)
-        self._check()
+            if name in names:
+                setattr(self, name, value)
+            else:
+                self.others.setdefault("training", {})[name] = value
+        self.validate()
         return self
 
     def rl_module(
         self,
         *,
         rl_module_spec: RLModuleSpec | MultiRLModuleSpec | None = None,
-        model_config: dict[str, Any] | None = None,
+        model_config: Any = None,
     ) -> Self:
         """Set the modules, or the section of a model for those that are built by default."""
         return self._set(rl_module_spec=rl_module_spec, model_config=model_config)
@@ -167,75 +195,87 @@ class AlgorithmConfig:
             algorithm_config_overrides_per_module=algorithm_config_overrides_per_module,
         )
 
-    def framework(self, *, torch_compile_learner: bool | None = None) -> Self:
-        """Set whether updates are compiled."""
+    def framework(self, framework: str | None = None, *, torch_compile_learner: bool | None = None) -> Self:
+        """Set whether updates are compiled; the framework is `torch`."""
+        if framework not in (None, "torch"):
+            raise NotSupportedError(f"framework is {framework!r}; there is torch")
         return self._set(torch_compile_learner=torch_compile_learner)
 
     def debugging(self, *, seed: int | None = None) -> Self:
         """Set the seed that weights and the order of rows follow from."""
         return self._set(seed=seed)
 
-    def copy(self) -> Self:
-        """Return a copy that can be changed by itself; env, spaces and classes are shared."""
-        copied = copy.copy(self)
-        for name in ("model_config", "policies", "algorithm_config_overrides_per_module", "learner_config_dict"):
-            setattr(copied, name, dict(getattr(self, name)))
-        return copied
-
     def get_config_for_module(self, module_id: str) -> Self:
         """Return the settings of one module."""
         overrides = self.algorithm_config_overrides_per_module.get(module_id)
         return self.copy().training(**overrides) if overrides else self
 
-    def module_spec(self, env: Any = None) -> MultiRLModuleSpec:
+    def get_multi_rl_module_spec(self, env: Any = None) -> MultiRLModuleSpec:
         """Return how the modules are built, with the spaces of the env in it."""
         observations, actions = self._spaces(env)
-        chosen = self.rl_module_spec or RLModuleSpec()
+        chosen = self.rl_module_spec or self.get_default_rl_module_spec()
         if isinstance(chosen, MultiRLModuleSpec):
             specs: dict[str, RLModuleSpec] = dict(chosen.specs())
         else:
             ids = self.policies or {DEFAULT_MODULE_ID: None}
             specs = {module_id: spec or chosen for module_id, spec in ids.items()}
-        return MultiRLModuleSpec(
-            {
-                module_id: RLModuleSpec(
-                    spec.module_class,
-                    spec.observation_space or observations,
-                    spec.action_space or actions,
-                    spec.model_config or dict(self.model_config),
-                )
-                for module_id, spec in specs.items()
-            }
-        )
+        filled = {
+            module_id: replace(
+                spec,
+                observation_space=spec.observation_space or observations,
+                action_space=spec.action_space or actions,
+                model_config=spec.model_config or self.model_config,
+            )
+            for module_id, spec in specs.items()
+        }
+        whole = chosen if isinstance(chosen, MultiRLModuleSpec) else MultiRLModuleSpec()
+        return replace(whole, rl_module_specs=filled)
+
+    def get_rl_module_spec(self, env: Any = None) -> RLModuleSpec:
+        """Return how the first of the modules is built, with the spaces of the env in it."""
+        return next(iter(self.get_multi_rl_module_spec(env).specs().values()))
+
+    @property
+    def is_multi_agent(self) -> bool:
+        """Whether there are modules of other ids than `default_policy`."""
+        return bool(set(self.policies) - {DEFAULT_MODULE_ID})
+
+    def get_default_rl_module_spec(self) -> RLModuleSpec | MultiRLModuleSpec:
+        """Return the spec of modules where none is set."""
+        return RLModuleSpec()
 
     def build_learner(self, *, env: Any = None) -> Learner:
-        """Return a learner, on which `build` is to be called.
+        """Return a learner that is built.
 
         Args:
             env: whose spaces count; default: that of `environment`.
         """
-        return self.learner_type()(self.copy(), self.module_spec(env))
+        self.validate()
+        learner = self.learner_type()(config=self.copy(), module_spec=self.get_multi_rl_module_spec(env))
+        learner.build()
+        return learner
 
     def build_learner_group(self, *, env: Any = None) -> LearnerGroup:
         """Return a group of learners, ready for updates."""
         from rlcore_plugin_learners.group import LearnerGroup
 
-        return LearnerGroup(self.copy(), self.module_spec(env))
+        self.validate()
+        return LearnerGroup(self.copy(), self.get_multi_rl_module_spec(env))
 
     def learner_type(self) -> type[Learner]:
         """Return the class of learners."""
         from rlcore_plugin_learners.torch_learner import TorchLearner
 
-        return self.learner_class or self.default_learner_class() or TorchLearner
+        return self.learner_class or self.get_default_learner_class() or TorchLearner
 
-    def default_learner_class(self) -> type[Learner] | None:
+    def get_default_learner_class(self) -> type[Learner] | None:
         """Return the class of learners where none is set."""
         return None
 
     def _spaces(self, env: Any) -> tuple[gymnasium.Space[Any] | None, gymnasium.Space[Any] | None]:
         env = env or self.env
         if isinstance(env, str):
-            made: Any = gymnasium.make(env)
+            made: Any = gymnasium.make(env, **self.env_config)
             spaces = made.observation_space, made.action_space
             made.close()
             return spaces
@@ -250,17 +290,18 @@ class AlgorithmConfig:
         for name, value in settings.items():
             if value is not None:
                 setattr(self, name, value)
-        self._check()
+        self.validate()
         return self
 
-    def _check(self) -> None:
+    def validate(self) -> None:
+        """Refuse settings that fit nothing."""
         for name in ("num_learners", "num_epochs", "minibatch_size", "max_requests_in_flight_per_learner"):
             value, least = getattr(self, name), 0 if name == "num_learners" else 1
             if name == "minibatch_size" and value is None:
                 continue
             if type(value) is not int or value < least:
                 raise ConfigError(f"{name} is {value!r}; it takes whole numbers from {least} on")
-        for name, choices in (("grad_clip_by", ("global_norm", "value")), ("on_nonfinite", ("stop", "skip"))):
+        for name, choices in (("grad_clip_by", ("global_norm", "norm", "value")), ("on_nonfinite", ("stop", "skip"))):
             value = getattr(self, name)
             if value not in choices:
                 raise ConfigError(f"{name} is {value!r}; it takes {' or '.join(choices)}{did_you_mean(value, choices)}")

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from itertools import count
 from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import torch
 
-from rlcore.errors import ConfigError, RankLost, did_you_mean
-from rlcore_plugin_learners.batches import training_data
+from rlcore.errors import ConfigError, RankLost
+from rlcore_plugin_learners.batches import TrainingData, check_ids
+from rlcore_plugin_learners.checkpointable import Checkpointable
 from rlcore_plugin_learners.columns import COMPONENT_LEARNER, COMPONENT_RL_MODULE
 from rlcore_plugin_learners.config import AlgorithmConfig
 from rlcore_plugin_learners.learner import Learner
 from rlcore_plugin_learners.module import RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
+from rlcore_plugin_learners.old_names import OldNames
+from rlcore_plugin_learners.originals import LEARNER_GROUP
+from rlcore_plugin_learners.overrides import Carries
 from rlcore_plugin_learners.shards import shards
-from rlcore_plugin_learners.states import Paths, chosen_of, read_state, write_state
+from rlcore_plugin_learners.states import Paths, below, chosen_of
 
 if TYPE_CHECKING:
     from rlcore_plugin_learners.processes import LearnerProcesses
@@ -29,9 +36,11 @@ Result = TypeVar("Result")
 Results = list[dict[str, Any]]
 
 _WEIGHTS_AFTER = "_rl_module_state_after_update"
+_FORGOTTEN = "forgotten "
+_NUMBERS = count()
 
 
-class LearnerGroup:
+class LearnerGroup(Carries, Checkpointable, OldNames):
     """Learners of the same modules: one in this process, or several in processes of their own.
 
     Several share the rows of a batch, and average their gradients over all of them. Where one is lost, all begin again
@@ -44,6 +53,8 @@ class LearnerGroup:
         restarts: how often in a row learners may be lost without an update in between.
     """
 
+    original = LEARNER_GROUP
+
     def __init__(
         self,
         config: AlgorithmConfig,
@@ -52,9 +63,7 @@ class LearnerGroup:
         deadline: float = 60.0,
         restarts: int = 3,
     ) -> None:
-        if isinstance(module_spec, RLModuleSpec):
-            module_spec = MultiRLModuleSpec(module_spec)
-        spec = module_spec or config.module_spec()
+        spec = (module_spec or config.get_multi_rl_module_spec()).as_multi_rl_module_spec()
         self.config = config
         self._learner: Learner | None = None
         self._processes: LearnerProcesses | None = None
@@ -66,14 +75,18 @@ class LearnerGroup:
             self._processes = LearnerProcesses(config, spec, deadline, restarts)
             self._finalizer = weakref.finalize(self, self._processes.close)
         else:
-            self._learner = config.learner_type()(config, spec)
+            self._learner = config.learner_type()(config=config, module_spec=spec)
             self._learner.build()
 
     def update(
         self,
         batch: Any = None,
         batches: Any = None,
+        batch_refs: Any = None,
         episodes: Any = None,
+        episodes_refs: Any = None,
+        data_iterators: Any = None,
+        training_data: TrainingData | None = None,
         *,
         timesteps: Mapping[str, int] | None = None,
         async_update: bool = False,
@@ -83,13 +96,18 @@ class LearnerGroup:
         num_epochs: int | None = None,
         minibatch_size: int | None = None,
         shuffle_batch_per_epoch: bool | None = None,
+        num_iters: int | None = None,
     ) -> Results:
         """Train, and return what each learner logged.
 
         Args:
             batch: see `Learner.update`, as for what is not explained here. Learners share its rows.
             batches: see there.
+            batch_refs: see there.
             episodes: see there.
+            episodes_refs: see there.
+            data_iterators: see there.
+            training_data: see there.
             timesteps: see there.
             async_update: return at once, with the results of earlier calls that are ready by now, in the order of the
                 calls; none is an empty list. Only with learners in other processes.
@@ -100,27 +118,46 @@ class LearnerGroup:
             num_epochs: see there.
             minibatch_size: see there; of each learner.
             shuffle_batch_per_epoch: see there.
+            num_iters: see there.
 
         Raises:
             ConfigError: see there; or asynchronous without other processes, or the group was shut down.
             RankLost: learners were lost too often in a row.
         """
-        settings: tuple[Any, ...] = (num_total_minibatches, num_epochs, minibatch_size, shuffle_batch_per_epoch)
+        settings: dict[str, Any] = {
+            "num_total_minibatches": num_total_minibatches,
+            "num_epochs": num_epochs,
+            "minibatch_size": minibatch_size,
+            "shuffle_batch_per_epoch": shuffle_batch_per_epoch,
+            "num_iters": num_iters,
+        }
+        settings = {name: value for name, value in settings.items() if value is not None}
+        given = training_data or TrainingData(batch, batches, batch_refs, episodes, episodes_refs, data_iterators)
         if full not in ("wait", "drop"):
             raise ConfigError(f"full is {full!r}; it takes 'wait' or 'drop'")
+        return self._update(given, timesteps or {}, settings, async_update, full, return_state)
+
+    def _update(
+        self,
+        given: TrainingData,
+        timesteps: Mapping[str, int],
+        settings: dict[str, Any],
+        async_update: bool,
+        full: str,
+        return_state: bool,
+    ) -> Results:
         if self._processes is None:
             if async_update:
                 raise ConfigError("async_update=True takes learners in other processes: num_learners of 1 or more")
             learner = self._here()
-            data = training_data(batch, batches, episodes, learner.device)
-            result = learner.update_on(data, timesteps or {}, *settings)
+            result = learner.update(training_data=given, timesteps=timesteps, **settings)
             if return_state:
                 result[_WEIGHTS_AFTER] = learner.get_state(COMPONENT_RL_MODULE)[COMPONENT_RL_MODULE]
             return [result]
-        self._there()
-        data = training_data(batch, batches, episodes, torch.device("cpu"))
-        self._check_ids(data)
-        orders = shards(data, self.config.num_learners, timesteps or {}, settings)
+        ids = self._there().state[COMPONENT_RL_MODULE]
+        data = given.by_module(torch.device("cpu"), ids, settings.pop("num_iters", None))
+        check_ids(data, ids)
+        orders = shards(data, self.config.num_learners, timesteps, settings, given.env_steps())
         if async_update:
             return self._update_later(orders, full, return_state)
         return self._ask(orders, "update", return_state)
@@ -132,9 +169,9 @@ class LearnerGroup:
         module_spec: RLModuleSpec,
         config_overrides: dict[str, Any] | None = None,
         new_should_module_be_updated: Collection[str] | Callable[..., bool] | None = None,
-    ) -> None:
+    ) -> MultiRLModuleSpec:
         """Add a module to every learner; see `Learner.add_module`."""
-        self._restructure(
+        return self._restructure(  # type: ignore[no-any-return]
             methodcaller(
                 "add_module",
                 module_id=module_id,
@@ -146,30 +183,45 @@ class LearnerGroup:
 
     def remove_module(
         self, module_id: str, *, new_should_module_be_updated: Collection[str] | Callable[..., bool] | None = None
-    ) -> None:
+    ) -> MultiRLModuleSpec:
         """Take a module out of every learner."""
-        self._restructure(
+        return self._restructure(  # type: ignore[no-any-return]
             methodcaller(
                 "remove_module", module_id=module_id, new_should_module_be_updated=new_should_module_be_updated
             )
         )
 
-    def get_state(self, components: Paths = None, *, not_components: Paths = None) -> dict[str, Any]:
+    def get_state(
+        self, components: Paths = None, *, not_components: Paths = None, inference_only: bool = False
+    ) -> dict[str, Any]:
         """Return the state of the learners, which is the same in all of them, under `learner`.
 
         Args:
-            components: paths in it, such as `rl_module/p0`.
+            components: paths in it, such as `rl_module/p0` or `learner/rl_module/p0`.
             not_components: paths of what to leave out.
+            inference_only: whether to leave out the weights that acting does not need.
         """
-        if self._learner is not None:
-            return {COMPONENT_LEARNER: self._learner.get_state(components, not_components=not_components)}
-        return {COMPONENT_LEARNER: chosen_of(self._kept(), components, not_components)}
+        chosen, left_out = (below(COMPONENT_LEARNER, paths) for paths in (components, not_components))
+        ask = methodcaller("get_state", chosen, not_components=left_out, inference_only=inference_only)
+        if self._processes is not None and not inference_only:
+            return {COMPONENT_LEARNER: chosen_of(self._kept(), chosen, left_out)}
+        return {COMPONENT_LEARNER: self._each(ask)[0]}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Set what a state of `get_state` has, in every learner."""
         if set(state) != {COMPONENT_LEARNER}:
             raise ConfigError(f"the state of a group has the one part {COMPONENT_LEARNER!r}, not {', '.join(state)}")
         self._each(methodcaller("set_state", state[COMPONENT_LEARNER]))
+
+    def save_to_path(self, path: str | Path | None = None, *, state: Mapping[str, Any] | None = None) -> str:
+        """Write the state into a folder; see `Learner.save_to_path`, whose folders this one reads and writes too."""
+        state = self.get_state() if state is None else state
+        return super().save_to_path(path, state=state[COMPONENT_LEARNER])
+
+    def restore_from_path(self, path: str | Path, *, component: str | None = None) -> None:
+        """Set the state of every learner from a folder; see `Learner.restore_from_path`."""
+        inner = next(iter(below(COMPONENT_LEARNER, component) or []), None)
+        self._each(methodcaller("restore_from_path", Path(path).absolute(), component=inner))
 
     def get_weights(self, module_ids: Collection[str] | None = None) -> dict[str, Any]:
         """Return the weights of modules, by id; of all by default."""
@@ -183,21 +235,28 @@ class LearnerGroup:
         """Set the weights of some modules, by id."""
         self._each(methodcaller("set_state", {COMPONENT_RL_MODULE: dict(weights)}))
 
-    def save_to_path(self, path: str | Path) -> str:
-        """Write the state into a folder; see `Learner.save_to_path`, whose folders this one reads and writes too."""
-        write_state(Path(path), self.get_state()[COMPONENT_LEARNER])
-        return str(path)
+    def foreach_learner(
+        self,
+        func: Callable[..., Result],
+        *,
+        healthy_only: bool = True,
+        remote_actor_ids: Collection[int] | None = None,
+        timeout_seconds: float | None = None,
+        **kwargs: Any,
+    ) -> list[Result]:
+        """Return what a function of a learner returns for each of them.
 
-    def restore_from_path(self, path: str | Path, *, component: str | None = None) -> None:
-        """Set the state of every learner from a folder; see `Learner.restore_from_path`."""
-        state = read_state(Path(path))
-        if component is not None:
-            state = chosen_of(state, component)
-        self._each(methodcaller("set_state", state))
-
-    def foreach_learner(self, func: Callable[[Learner], Result]) -> list[Result]:
-        """Return what a function of a learner returns for each of them; other processes must be able to import it."""
-        return self._each(func)
+        Args:
+            func: any function; it is called with the learner and `kwargs`.
+            healthy_only: no matter: learners that are lost are started again first.
+            remote_actor_ids: numbers of the learners in other processes to ask; default: all.
+            timeout_seconds: return an empty list when they have not answered by then; they go on. None waits.
+            kwargs: for the function.
+        """
+        results = self._each(partial(func, **kwargs) if kwargs else func, timeout_seconds)
+        if self._processes is None or remote_actor_ids is None:
+            return results
+        return [result for rank, result in enumerate(results) if rank in remote_actor_ids]
 
     def get_stats(self) -> dict[str, Any]:
         """Return how many learners live, how many updates wait or were dropped, and how often learners were lost."""
@@ -229,9 +288,14 @@ class LearnerGroup:
 
     def shutdown(self) -> None:
         """End the learners; may be called again."""
+        if self._learner is not None:
+            self._learner.shutdown()
         self._learner = None
-        if self._processes is not None:
-            self._processes.close()
+        if self._processes is None:
+            return
+        if self._processes.runs and self.config.learner_type().shutdown is not Learner.shutdown:
+            self._each(methodcaller("shutdown"))
+        self._processes.close()
 
     def _update_later(self, orders: list[Order], full: str, return_state: bool) -> Results:
         processes = self._there()
@@ -253,8 +317,7 @@ class LearnerGroup:
         """Keep the results of asynchronous updates that are ready; wait for one of them, if asked."""
         taken = self._there().take(block)
         while taken is not None:
-            kind, replies = taken
-            self._ready.append(self._results(replies, kind == "later with state"))
+            self._keep(*taken)
             taken = self._there().take(block=False)
 
     def _ask(self, orders: list[Order], kind: str, return_state: bool = False) -> list[Any]:
@@ -266,7 +329,7 @@ class LearnerGroup:
             assert taken is not None
             if taken[0] == kind:
                 return self._results(taken[1], return_state)
-            self._ready.append(self._results(taken[1], taken[0] == "later with state"))
+            self._keep(*taken)
 
     def _results(self, replies: list[Reply], return_state: bool) -> list[Any]:
         errors = [reply.error for reply in replies if reply.error is not None]
@@ -277,20 +340,41 @@ class LearnerGroup:
             results[0][_WEIGHTS_AFTER] = self._processes.state[COMPONENT_RL_MODULE]
         return results
 
-    def _each(self, function: Callable[[Learner], Any]) -> list[Any]:
+    def _each(self, function: Callable[[Learner], Any], seconds: float | None = None) -> list[Any]:
         """Call a function with every learner; methods by name, as a learner may have its own."""
         if self._processes is None:
-            return [function(self._here())]
-        from rlcore_plugin_learners.serving import Order
+            return [self._here().apply(function)]
+        from rlcore_plugin_learners.serving import Order, Portable
 
-        return self._ask([Order(function)] * self.config.num_learners, "ask")
+        orders = [Order(Portable(function))] * self.config.num_learners
+        return self._ask(orders, "ask") if seconds is None else self._ask_within(orders, seconds)
 
-    def _restructure(self, function: Callable[[Learner], Any]) -> None:
-        self._each(function)
+    def _ask_within(self, orders: list[Order], seconds: float) -> list[Any]:
+        """Give an order and return what each learner returned, or nothing where one takes longer."""
+        processes, kind = self._there(), f"{_FORGOTTEN}{next(_NUMBERS)}"
+        processes.give(orders, kind)
+        end = time.monotonic() + seconds
+        while (taken := processes.take(block=False)) is not None or time.monotonic() < end:
+            if taken is None:
+                time.sleep(0.002)
+            elif taken[0] == kind:
+                return self._results(taken[1], False)
+            else:
+                self._keep(*taken)
+        return []
+
+    def _keep(self, kind: str, replies: list[Reply]) -> None:
+        """Keep the results of an asynchronous update, until they are asked for."""
+        if not kind.startswith(_FORGOTTEN):
+            self._ready.append(self._results(replies, kind == "later with state"))
+
+    def _restructure(self, function: Callable[[Learner], Any]) -> Any:
+        result = self._each(function)[0]
         if self._processes is not None:
-            from rlcore_plugin_learners.serving import Order
+            from rlcore_plugin_learners.serving import Order, Portable
 
-            self._processes.give_structure(Order(function))
+            self._processes.give_structure(Order(Portable(function)))
+        return result
 
     def _kept(self) -> dict[str, Any]:
         """Return the state after all updates that were given."""
@@ -299,16 +383,6 @@ class LearnerGroup:
         while self._processes.waiting:
             self._collect(block=True)
         return self._processes.state
-
-    def _check_ids(self, data: Mapping[str, Any]) -> None:
-        assert self._processes is not None
-        there = self._processes.state[COMPONENT_RL_MODULE]
-        for module_id in data:
-            if module_id not in there:
-                raise ConfigError(
-                    f"the batch is for a module {module_id!r}, which is not here{did_you_mean(module_id, there)}; "
-                    f"there are {', '.join(there)}"
-                )
 
     def _here(self) -> Learner:
         if self._learner is None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import platform
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 import torch
@@ -14,21 +16,26 @@ from torch import Tensor, nn
 from rlcore.errors import ConfigError, NotBuiltError, did_you_mean
 from rlcore.learners import in_training, trained_layers
 from rlcore.types import Alone, Group
-from rlcore_plugin_learners.batches import ModuleBatch, MultiBatch, training_data
+from rlcore_plugin_learners.batches import ModuleBatch, MultiBatch, TrainingData, check_ids
+from rlcore_plugin_learners.checkpointable import Checkpointable
 from rlcore_plugin_learners.columns import (
     ALL_MODULES,
     COMPONENT_METRICS_LOGGER,
     COMPONENT_OPTIMIZER,
     COMPONENT_RL_MODULE,
-    DEFAULT_MODULE_ID,
 )
 from rlcore_plugin_learners.metrics import MetricsLogger
 from rlcore_plugin_learners.module import RLModule, RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModule, MultiRLModuleSpec, seed_of
-from rlcore_plugin_learners.states import Paths, chosen, chosen_of, read_state, write_state
+from rlcore_plugin_learners.old_names import OldNames
+from rlcore_plugin_learners.originals import LEARNER
+from rlcore_plugin_learners.overrides import Carries
+from rlcore_plugin_learners.states import Paths, chosen
 
 if TYPE_CHECKING:
     from rlcore_plugin_learners.config import AlgorithmConfig
+
+Result = TypeVar("Result")
 
 _CLOCKS: Final = "timesteps"
 _EXTRA: Final = "extra"
@@ -36,7 +43,7 @@ _GENERATOR: Final = "generator"
 _UPDATES: Final = "weights_seq_no"
 
 
-class Learner(ABC):
+class Learner(Carries, Checkpointable, OldNames, ABC):
     """Trains modules on batches that are handed to it.
 
     Args:
@@ -54,6 +61,10 @@ class Learner(ABC):
         weights_seq_no: updates so far.
     """
 
+    original = LEARNER
+    framework: str = "torch"
+    TOTAL_LOSS_KEY: str = "total_loss"
+
     def __init__(
         self,
         config: AlgorithmConfig,
@@ -62,36 +73,48 @@ class Learner(ABC):
         *,
         group: Group | None = None,
     ) -> None:
-        if isinstance(module, RLModule):
-            module = MultiRLModule({DEFAULT_MODULE_ID: module})
-        if isinstance(module_spec, RLModuleSpec):
-            module_spec = MultiRLModuleSpec(module_spec)
         self.config = config
         self.group: Group = group or Alone()
         self.metrics = MetricsLogger()
         self.generator = torch.Generator().manual_seed(seed_of(config.seed, "noise"))
         self.timesteps: dict[str, int] = {}
         self.weights_seq_no = 0
-        self._module_spec = module_spec
-        self._given = module
+        self._env_steps = 0  # of the batch
+        self._module_spec = None if module_spec is None else module_spec.as_multi_rl_module_spec()
+        self._given = None if module is None else module.as_multi_rl_module()
         self._module: MultiRLModule | None = None
         self._layers: dict[str, tuple[nn.Module, ...]] = {}  # of each module, that losses put into training mode
         self._device = torch.device("cuda" if config.num_gpus_per_learner else "cpu")
 
     def build(self) -> None:
-        """Build modules and optimizers; before it nothing else can be called."""
+        """Build modules and optimizers; before it nothing else can be called, and again it changes nothing."""
+        if self._module is not None:
+            return
         module = self._given
         if module is None:
-            module = (self._module_spec or self.config.module_spec()).build(self.config.seed)
-        if not len(module):
-            raise ConfigError("a learner needs a module; its spec has none")
+            module = (self._module_spec or self.config.get_multi_rl_module_spec()).build(self.config.seed)
         self._module = module.to(self._device)
-        for module_id in module.keys():  # noqa: SIM118 - modules are iterated over by what says so
-            self._begin_training(module_id)
+        self._layers = {module_id: trained_layers(module[module_id]) for module_id in module}
+        self.configure_optimizers()
 
-    def _begin_training(self, module_id: str) -> None:
-        self._layers[module_id] = trained_layers(self.module[module_id])
-        self.configure_optimizers_for_module(module_id, self.config.get_config_for_module(module_id))
+    def configure_optimizers(self) -> None:
+        """Register the optimizers of every module that this learner can train."""
+        for module_id in list(self.module):
+            self._configure_optimizers_for(module_id)
+
+    def _configure_optimizers_for(self, module_id: str) -> None:
+        if self.rl_module_is_compatible(self.module[module_id]):
+            config = self.config.get_config_for_module(module_id)
+            self.configure_optimizers_for_module(module_id=module_id, config=config)
+
+    def rl_module_is_compatible(self, module: RLModule) -> bool:
+        """Return whether a module is of all classes that this learner asks for."""
+        return all(isinstance(module, kind) for kind in self.rl_module_required_apis())
+
+    @classmethod
+    def rl_module_required_apis(cls) -> list[type]:
+        """Return classes that a module has to be of; by default none."""
+        return []
 
     @property
     def module(self) -> MultiRLModule:
@@ -110,71 +133,88 @@ class Learner(ABC):
         return self._device
 
     @property
+    def node(self) -> str:
+        """The name of the machine."""
+        return platform.node()
+
+    @property
     def distributed(self) -> bool:
         """Whether other processes train the same modules."""
         return self.group.size > 1
+
+    def shutdown(self) -> None:
+        """Give back what a subclass holds: nothing, unless it does."""
+
+    def apply(self, func: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
+        """Return what a function of this learner returns; a group asks its learners so."""
+        return func(self, *args, **kwargs)
 
     def update(
         self,
         batch: Any = None,
         batches: Any = None,
+        batch_refs: Any = None,
         episodes: Any = None,
+        episodes_refs: Any = None,
+        data_iterators: Any = None,
+        training_data: TrainingData | None = None,
         *,
         timesteps: Mapping[str, int] | None = None,
         num_total_minibatches: int = 0,
         num_epochs: int | None = None,
         minibatch_size: int | None = None,
         shuffle_batch_per_epoch: bool | None = None,
+        num_iters: int | None = None,
     ) -> dict[str, Any]:
         """Train, and return what was logged, by module.
 
         Args:
             batch: columns `[row, ...]` by name, or such mappings by the id of their module.
             batches: several of those.
+            batch_refs: references to those in Ray's store.
             episodes: columns `[step, ...]` of each episode, in a sequence, or such sequences by id.
+            episodes_refs: references to those in Ray's store.
+            data_iterators: iterables of batches, of each of which `num_iters` are taken.
+            training_data: one of these in an object.
             timesteps: clocks such as `num_env_steps_sampled_lifetime`, for schedules.
             num_total_minibatches: end after so many; 0 for no such end.
             num_epochs: how often to go through the rows; default: what the config says, as for the next two.
             minibatch_size: rows of a minibatch, for each module; all rows where the config says nothing either.
             shuffle_batch_per_epoch: whether every epoch has another order, where there are several.
+            num_iters: batches of each iterator.
 
         Raises:
             ConfigError: none or several forms of data, no rows, an unknown module; a `ValueError`.
             UnwrittenEntryError: a loss reads a column that is not there; a `KeyError`.
             NumericalError: a step was not finite; it changed nothing.
         """
-        self.module  # noqa: B018 - refuses where nothing is built
-        data = training_data(batch, batches, episodes, self._device)
-        return self.update_on(
-            data, timesteps or {}, num_total_minibatches, num_epochs, minibatch_size, shuffle_batch_per_epoch
-        )
+        given = training_data or TrainingData(batch, batches, batch_refs, episodes, episodes_refs, data_iterators)
+        data = given.by_module(self._device, self.module.keys(), num_iters)
+        self._env_steps = given.env_steps()
+        settings = self._settings(num_epochs, minibatch_size, shuffle_batch_per_epoch)
+        return self._update_on(data, timesteps or {}, num_total_minibatches, *settings)
 
-    def update_on(
-        self,
-        data: MultiBatch,
-        timesteps: Mapping[str, int],
-        num_total_minibatches: int = 0,
-        num_epochs: int | None = None,
-        minibatch_size: int | None = None,
-        shuffle_batch_per_epoch: bool | None = None,
-    ) -> dict[str, Any]:
-        """Do what `update` does with columns that are tensors; a process of a group may have none at all."""
+    def _settings(self, epochs: int | None, size: int | None, shuffles: bool | None) -> tuple[int, int | None, bool]:
+        """Return what an update was told, or else what the config says."""
         config = self.config
-        num_epochs = config.num_epochs if num_epochs is None else num_epochs
-        minibatch_size = config.minibatch_size if minibatch_size is None else minibatch_size
-        if shuffle_batch_per_epoch is None:
-            shuffle_batch_per_epoch = config.shuffle_batch_per_epoch
-        for name, value in (("num_epochs", num_epochs), ("minibatch_size", minibatch_size)):
+        epochs = config.num_epochs if epochs is None else epochs
+        size = config.minibatch_size if size is None else size
+        for name, value in (("num_epochs", epochs), ("minibatch_size", size)):
             if value is not None and (type(value) is not int or value < 1):
                 raise ConfigError(f"{name} is {value!r}; it takes whole numbers from 1 on")
-        self._check_ids(data)
+        return epochs, size, config.shuffle_batch_per_epoch if shuffles is None else shuffles
+
+    def _update_on(
+        self, data: MultiBatch, timesteps: Mapping[str, int], most: int, epochs: int, size: int | None, shuffles: bool
+    ) -> dict[str, Any]:
+        check_ids(data, self.module)
         data = {module_id: columns for module_id, columns in data.items() if self._is_trained(module_id, data)}
         self.timesteps |= timesteps
         try:
             self.before_gradient_based_update(timesteps=self.timesteps)
-            shuffler = self._shuffler() if shuffle_batch_per_epoch and num_epochs > 1 else None
+            shuffler = self._shuffler() if shuffles and epochs > 1 else None
             with in_training([layer for own in self._layers.values() for layer in own]):
-                self._train(data, minibatch_size, num_epochs, num_total_minibatches, shuffler)
+                self._train(data, size, epochs, most, shuffler)
             self.after_gradient_based_update(timesteps=self.timesteps)
         except BaseException:
             self.metrics.drop()
@@ -193,10 +233,10 @@ class Learner(ABC):
     ) -> None:
         """Take the steps of an update."""
 
-    def before_gradient_based_update(self, *, timesteps: dict[str, int]) -> None:  # noqa: B027 - may be left out
+    def before_gradient_based_update(self, *, timesteps: dict[str, int]) -> None:
         """Do what changes modules without gradients, before them: nothing, unless a subclass does."""
 
-    def after_gradient_based_update(self, *, timesteps: dict[str, int]) -> None:  # noqa: B027 - may be left out
+    def after_gradient_based_update(self, *, timesteps: dict[str, int]) -> None:
         """Do what changes modules without gradients, after them: nothing, unless a subclass does."""
 
     @abstractmethod
@@ -206,16 +246,14 @@ class Learner(ABC):
     def compute_losses(
         self, *, fwd_out: Mapping[str, Mapping[str, Tensor]], batch: Mapping[str, ModuleBatch]
     ) -> dict[str, Tensor]:
-        """Return the loss of each module, 0-d, from what the modules returned for a minibatch."""
-        return {
-            module_id: self.compute_loss_for_module(
-                module_id=module_id,
-                config=self.config.get_config_for_module(module_id),
-                batch=batch[module_id],
-                fwd_out=returned,
-            )
-            for module_id, returned in fwd_out.items()
-        }
+        """Return the loss of each module, 0-d, from what it returned for a minibatch; a module may compute its own."""
+        losses = {}
+        for module_id, returned in fwd_out.items():
+            given = {"config": self.config.get_config_for_module(module_id), "batch": batch[module_id]}
+            own = getattr(self.module[module_id], "compute_self_supervised_loss", None)
+            compute = self.compute_loss_for_module if own is None else partial(own, learner=self)
+            losses[module_id] = compute(module_id=module_id, fwd_out=returned, **given)
+        return losses
 
     @abstractmethod
     def compute_loss_for_module(
@@ -244,41 +282,49 @@ class Learner(ABC):
         module_spec: RLModuleSpec,
         config_overrides: dict[str, Any] | None = None,
         new_should_module_be_updated: Collection[str] | Callable[..., bool] | None = None,
-    ) -> None:
-        """Add a module, with optimizers of its own."""
+    ) -> MultiRLModuleSpec:
+        """Add a module, with optimizers of its own, and return how to build what there is."""
         if config_overrides:
             self.config.copy().training(**config_overrides)  # refused before anything is changed
-        self.module.insert(module_id, module_spec.build(seed_of(self.config.seed, module_id)).to(self._device))
+        self.module.add_module(module_id, module_spec.build(seed_of(self.config.seed, module_id)).to(self._device))
         if config_overrides:
             self.config.algorithm_config_overrides_per_module[module_id] = config_overrides
         if new_should_module_be_updated is not None:
             self.config.policies_to_train = new_should_module_be_updated
-        self._begin_training(module_id)
+        self._layers[module_id] = trained_layers(self.module[module_id])
+        self._configure_optimizers_for(module_id)
+        return MultiRLModuleSpec.from_module(self.module)
 
     def remove_module(
         self, module_id: str, *, new_should_module_be_updated: Collection[str] | Callable[..., bool] | None = None
-    ) -> None:
-        """Take a module out, and its optimizers with it.
+    ) -> MultiRLModuleSpec:
+        """Take a module out, and its optimizers with it, and return how to build what is left.
 
         Raises:
-            ConfigError: there is none of that id, or no other.
+            ConfigError: there is none of that id.
         """
-        if module_id in self.module and len(self.module) == 1:
-            raise ConfigError(f"{module_id!r} is the only module; a learner needs one")
-        self.module.remove(module_id)
+        self.module.remove_module(module_id)
+        self.metrics.delete(module_id)
         self._layers.pop(module_id, None)
         self.config.algorithm_config_overrides_per_module.pop(module_id, None)
         if new_should_module_be_updated is not None:
             self.config.policies_to_train = new_should_module_be_updated
+        return MultiRLModuleSpec.from_module(self.module)
 
-    def get_state(self, components: Paths = None, *, not_components: Paths = None) -> dict[str, Any]:
+    def get_state(
+        self, components: Paths = None, *, not_components: Paths = None, inference_only: bool = False
+    ) -> dict[str, Any]:
         """Return copies of the state, its tensors as arrays of NumPy.
 
         Args:
             components: paths of what to return, such as `rl_module/p0`; default: everything.
             not_components: paths of what to leave out.
+            inference_only: whether to leave out the weights that acting does not need.
         """
-        return chosen(self._parts(), components, not_components)
+        parts = self._parts()
+        if inference_only:
+            parts[COMPONENT_RL_MODULE] = partial(self.module.get_state, inference_only=True)
+        return chosen(parts, components, not_components)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Set what a state has, whatever is older or newer; the rest stays as it is.
@@ -297,50 +343,16 @@ class Learner(ABC):
         """Return what a subclass has to save besides."""
         return {}
 
-    def set_extra_state(self, state: Mapping[str, Any]) -> None:  # noqa: B027 - may be left out
+    def set_extra_state(self, state: Mapping[str, Any]) -> None:
         """Set what `get_extra_state` returned."""
 
-    def save_to_path(self, path: str | Path, *, state: Mapping[str, Any] | None = None) -> str:
-        """Write a state into a folder, as JSON and tensors; a crash leaves the one that was there, or this one.
-
-        Args:
-            path: the folder.
-            state: default: the whole state.
-
-        Returns:
-            The folder.
-        """
-        write_state(Path(path), self.get_state() if state is None else state)
-        return str(path)
-
     def restore_from_path(self, path: str | Path, *, component: str | None = None) -> None:
-        """Set the state from a folder; nothing is unpickled.
-
-        Args:
-            path: of `save_to_path`.
-            component: path of the one part to set, such as `rl_module/p0`; default: everything that is there.
-        """
-        state = read_state(Path(path))
-        if component is not None:
-            state = chosen_of(state, component)
-        self.set_state(state)
-
-    @classmethod
-    def from_checkpoint(cls, path: str | Path, *args: Any, **kwargs: Any) -> Self:
-        """Return a built learner with the state of a folder.
-
-        Args:
-            path: of `save_to_path`.
-            args: those of the constructor, which no file keeps.
-            kwargs: likewise.
-        """
-        learner = cls(*args, **kwargs)
-        learner.build()
-        learner.restore_from_path(path)
-        return learner
+        """Set the state from a folder, built before if need be; see `Checkpointable.restore_from_path`."""
+        self.build()
+        super().restore_from_path(path, component=component)
 
     @abstractmethod
-    def _optimizer_state(self) -> dict[str, Any]:
+    def _get_optimizer_state(self) -> dict[str, Any]:
         """Return the state of each optimizer."""
 
     @abstractmethod
@@ -350,7 +362,7 @@ class Learner(ABC):
     def _parts(self) -> dict[str, Callable[[], Any]]:
         return {
             COMPONENT_RL_MODULE: self.module.get_state,
-            COMPONENT_OPTIMIZER: self._optimizer_state,
+            COMPONENT_OPTIMIZER: self._get_optimizer_state,
             COMPONENT_METRICS_LOGGER: self.metrics.get_state,
             _CLOCKS: lambda: dict(self.timesteps),
             _UPDATES: lambda: self.weights_seq_no,
@@ -358,28 +370,16 @@ class Learner(ABC):
             _EXTRA: self.get_extra_state,
         }
 
-    def _setters(self) -> dict[str, Callable[[Any], None]]:
+    def _setters(self) -> dict[str, Callable[[Any], Any]]:
         return {
             COMPONENT_RL_MODULE: self.module.set_state,
             COMPONENT_OPTIMIZER: self._set_optimizer_state,
             COMPONENT_METRICS_LOGGER: self.metrics.set_state,
             _CLOCKS: lambda value: setattr(self, "timesteps", dict(value)),
             _UPDATES: lambda value: setattr(self, "weights_seq_no", int(value)),
-            _GENERATOR: self._set_generator,
+            _GENERATOR: lambda value: self.generator.set_state(torch.as_tensor(np.array(value))),
             _EXTRA: self.set_extra_state,
         }
-
-    def _set_generator(self, value: Any) -> None:
-        self.generator.set_state(torch.as_tensor(np.array(value)))
-
-    def _check_ids(self, data: MultiBatch) -> None:
-        for module_id in data:
-            if module_id not in self.module:
-                there = self.module.keys()
-                raise ConfigError(
-                    f"the batch is for a module {module_id!r}, which is not here{did_you_mean(module_id, there)}; "
-                    f"there are {', '.join(there)}"
-                )
 
     def _is_trained(self, module_id: str, data: MultiBatch) -> bool:
         return module_id != ALL_MODULES and self.should_module_be_updated(module_id, data)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from rlcore.errors import ConfigError, did_you_mean
 
-Reduce = Literal["mean", "sum", "min", "max", "lifetime_sum"]
+Reduce = Literal["mean", "sum", "min", "max", "item", "lifetime_sum"]
 Key = tuple[str, ...]
 
 _REDUCTIONS: Final[Mapping[str, Callable[[Tensor], Tensor]]] = {
@@ -19,6 +19,7 @@ _REDUCTIONS: Final[Mapping[str, Callable[[Tensor], Tensor]]] = {
     "sum": Tensor.sum,
     "min": Tensor.amin,
     "max": Tensor.amax,
+    "item": lambda values: values[-1],
     "lifetime_sum": Tensor.sum,
 }
 
@@ -62,7 +63,8 @@ class MetricsLogger:
         Args:
             key: one name, or several.
             value: a number or a 0-d tensor.
-            reduce: what becomes of the values of an update; `lifetime_sum` adds those of all updates.
+            reduce: what becomes of the values of an update; `item` keeps the last, `lifetime_sum` adds those of all
+                updates.
             window: reduce the last so many values instead, also of earlier updates.
         """
         if isinstance(key, str):
@@ -73,7 +75,8 @@ class MetricsLogger:
                 raise ConfigError(f"metrics: no reduction {reduce!r}{did_you_mean(reduce, _REDUCTIONS)}")
             stat = self._stats[key] = _Stat(reduce, window)
         stat.values.append(value.detach() if isinstance(value, Tensor) else value)
-        if window is not None and len(stat.values) > window:
+        most = 1 if stat.reduce == "item" else window
+        if most is not None and len(stat.values) > most:
             del stat.values[0]
 
     def log_dict(
@@ -111,6 +114,10 @@ class MetricsLogger:
                 place = place.setdefault(name, {})
             place[key[-1]] = stat.end()
         return results
+
+    def delete(self, *key: str) -> None:
+        """Forget a key and all below it, such as the id of a module."""
+        self._stats = {name: stat for name, stat in self._stats.items() if name[: len(key)] != key}
 
     def drop(self) -> None:
         """Forget what an update logged that failed."""

@@ -201,10 +201,13 @@ class LearnerProcesses:
         """Return why the learners begin again: what was found, or how the process of one ended."""
         if isinstance(error, OSError) and error.errno is None:
             return str(error)
-        wait([process.sentinel for process in self._processes], _PATIENCE)  # it closes its pipe before it is gone
+        ended = wait([process.sentinel for process in self._processes], _PATIENCE)
+        for process in self._processes:
+            if process.sentinel in ended:
+                process.join(_PATIENCE)  # it closes its pipe before it is gone
         codes = enumerate(process.exitcode for process in self._processes)
-        ended = (f"learner {rank} {how_it_ended(code)}" for rank, code in codes if code is not None)
-        return next(ended, "a learner closed its pipe")
+        told = (f"learner {rank} {how_it_ended(code)}" for rank, code in codes if code is not None)
+        return next(told, "a learner closed its pipe")
 
     def _send(self, orders: Sequence[Order]) -> None:
         for pipe, order in zip(self._pipes, orders, strict=True):

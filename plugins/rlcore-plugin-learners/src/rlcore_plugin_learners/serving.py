@@ -12,13 +12,14 @@ from multiprocessing.reduction import DupFd
 from operator import methodcaller
 from typing import Any, Final, NamedTuple
 
+import cloudpickle
 import torch
 from rlcore_plugin_ddp.memory import Memory
 from rlcore_plugin_ddp.shared import SharedGroup
 
 from rlcore.errors import NumericalError, RlcoreError, describe
 from rlcore.process import STOPPING, usable_cores
-from rlcore_plugin_learners.batches import ModuleBatch
+from rlcore_plugin_learners.batches import ModuleBatch, Shard
 from rlcore_plugin_learners.config import AlgorithmConfig
 from rlcore_plugin_learners.learner import Learner
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
@@ -81,6 +82,21 @@ class Order(NamedTuple):
     together: bool = False
 
 
+class Portable:
+    """A function that goes through a pipe whatever it is, such as a lambda.
+
+    Args:
+        function: of a learner.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._content = cloudpickle.dumps(function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function."""
+        return cloudpickle.loads(self._content)(*arguments)
+
+
 class Reply(NamedTuple):
     """What a learner says to an order.
 
@@ -124,7 +140,8 @@ def main(
         )
         group = SharedGroup(memory)
         threading.Thread(target=_beat, args=(group,), daemon=True).start()
-        learner = config.learner_type()(config, spec, group=group)
+        learner = config.learner_type()(config=config, module_spec=spec)
+        learner.group = group
         order = Order(methodcaller("build"))
         while True:
             reply = _answer(learner, order)
@@ -146,7 +163,7 @@ def _answer(learner: Learner, order: Order) -> Reply:
     result: Any = None
     error: Exception | None = None
     try:
-        result = order.function(learner, *order.arguments)
+        result = learner.apply(order.function, *order.arguments)
     except Exception as raised:
         error = _sendable(raised)
         if not isinstance(error, NumericalError):  # which all raise alike, after all steps that could be taken
@@ -164,11 +181,15 @@ def _sendable(error: Exception) -> Exception:
 
 
 def update(
-    learner: Learner, columns: dict[str, dict[str, Any]], timesteps: dict[str, int], *settings: Any
+    learner: Learner,
+    columns: dict[str, dict[str, Any]],
+    timesteps: dict[str, int],
+    settings: dict[str, Any],
+    env_steps: int,
 ) -> dict[str, Any]:
     """Let a learner take its part of an update."""
     data = {
         module_id: ModuleBatch({name: torch.from_numpy(column) for name, column in several.items()})
         for module_id, several in columns.items()
     }
-    return learner.update_on(data, timesteps, *settings)
+    return learner.update(training_data=Shard(data, steps=env_steps), timesteps=timesteps, **settings)

@@ -9,14 +9,17 @@ from rlcore_plugin_learners.batches import MultiBatch
 from rlcore_plugin_learners.serving import Order, update
 
 
-def shards(data: MultiBatch, count: int, timesteps: Mapping[str, int], settings: tuple[Any, ...]) -> list[Order]:
+def shards(
+    data: MultiBatch, count: int, timesteps: Mapping[str, int], settings: dict[str, Any], env_steps: int
+) -> list[Order]:
     """Return an order of an update for each learner.
 
     Args:
         data: columns by module; each learner gets as many rows of each, or one more, or none where there are few.
         count: of learners.
         timesteps: clocks.
-        settings: further arguments of `Learner.update_on`.
+        settings: further arguments of `Learner.update`.
+        env_steps: of the batch.
     """
     orders = []
     for rank in range(count):
@@ -25,5 +28,6 @@ def shards(data: MultiBatch, count: int, timesteps: Mapping[str, int], settings:
             start, stop = (rank * several.rows // count, (rank + 1) * several.rows // count)
             if stop > start:
                 columns[module_id] = {name: column.numpy() for name, column in several.slice(start, stop).items()}
-        orders.append(Order(update, (columns, dict(timesteps), *settings), together=True))
+        steps = (rank + 1) * env_steps // count - rank * env_steps // count
+        orders.append(Order(update, (columns, dict(timesteps), settings, steps), together=True))
     return orders

@@ -60,6 +60,29 @@ def chosen_of(state: Mapping[str, Any], components: Paths, not_components: Paths
     return chosen({name: partial(state.get, name) for name in state}, components, not_components)
 
 
+def has(state: Mapping[str, Any], path: str) -> bool:
+    """Return whether a state has something at a path."""
+    place: Any = state
+    for name in path.split("/"):
+        if not isinstance(place, Mapping) or name not in place:
+            return False
+        place = place[name]
+    return True
+
+
+def nested(path: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the state that has another one at a path, and nothing else."""
+    for name in reversed(path.split("/")):
+        state = {name: state}
+    return dict(state)
+
+
+def below(part: str, paths: Paths) -> list[str] | None:
+    """Return paths in a part of a state, of paths in it or in the whole; None for everything."""
+    several = [path.removeprefix(f"{part}/") for path in _paths(paths) if path != part]
+    return several or None
+
+
 def _touches(name: str, components: Paths) -> bool:
     return components is None or name in {path.partition("/")[0] for path in _paths(components)}
 
@@ -101,8 +124,13 @@ def as_tensors(value: Any) -> Any:
     return value
 
 
-def write_state(folder: Path, state: Mapping[str, Any]) -> None:
+def write_state(folder: Path, state: Mapping[str, Any], metadata: Mapping[str, Any]) -> None:
     """Write a state into a folder, in the place of the one that is there; a crash leaves the one or the other.
+
+    Args:
+        folder: made where there is none.
+        state: nested dicts of plain values and arrays.
+        metadata: of JSON, for who reads the file.
 
     Raises:
         StorageError: it cannot be written, or holds what no file keeps.
@@ -114,7 +142,8 @@ def write_state(folder: Path, state: Mapping[str, Any]) -> None:
         file = folder / f"tensors-{secrets.token_hex(4)}.bin"
         described, checksum = _write_tensors(file, tensors)
         description = {
-            "format": _FORMAT, "file": file.name, "checksum": checksum, "tensors": described, "tree": tree
+            "format": _FORMAT, "metadata": dict(metadata), "file": file.name, "checksum": checksum,
+            "tensors": described, "tree": tree,
         }  # fmt: skip
         with replacing(folder / _STATE) as place:
             write_description(place, description)

@@ -17,33 +17,34 @@ if TYPE_CHECKING:
     from rlcore_plugin_learners.config import AlgorithmConfig, Schedule
 
 
-class RateSchedule:
-    """A learning rate that is linear between points, and constant before and after them.
+class Scheduled:
+    """A setting that is linear between points, and constant before and after them.
 
     Args:
-        points: `[[steps, rate], ...]`, in the order of steps from 0 on; or one rate.
+        points: `[[steps, value], ...]`, in the order of steps from 0 on; or one value.
+        name: of the setting.
 
     Raises:
         ConfigError: they are no such points.
     """
 
-    def __init__(self, points: Schedule) -> None:
+    def __init__(self, points: Schedule, name: str = "lr") -> None:
         pairs = [[0, points]] if isinstance(points, int | float) else points
         try:
             self._steps = [int(steps) for steps, _ in pairs]
-            self._rates = [float(rate) for _, rate in pairs]
+            self._values = [float(value) for _, value in pairs]
         except (TypeError, ValueError):
-            raise ConfigError(f"lr is {points!r}; it takes a number, or [[0, first], [steps, last]]") from None
+            raise ConfigError(f"{name} is {points!r}; it takes a number, or [[0, first], [steps, last]]") from None
         rising = all(a < b for a, b in zip(self._steps, self._steps[1:], strict=False))
-        if not self._steps or self._steps[0] != 0 or not rising or not all(rate >= 0 for rate in self._rates):
-            raise ConfigError(f"lr is {points!r}; its steps rise from 0 on, and no rate is below 0")
+        if not self._steps or self._steps[0] != 0 or not rising or not all(value >= 0 for value in self._values):
+            raise ConfigError(f"{name} is {points!r}; its steps rise from 0 on, and no value is below 0")
 
     def at(self, steps: int) -> float:
-        """Return the rate after so many sampled steps."""
+        """Return the value after so many sampled steps."""
         after = bisect_right(self._steps, steps)
         if after == len(self._steps):
-            return self._rates[-1]
-        (left, right), (first, last) = self._steps[after - 1 : after + 1], self._rates[after - 1 : after + 1]
+            return self._values[-1]
+        (left, right), (first, last) = self._steps[after - 1 : after + 1], self._values[after - 1 : after + 1]
         return first + (last - first) * (steps - left) / (right - left)
 
 
@@ -62,13 +63,13 @@ class ModuleSteps:
     def __init__(self, group: Group, config: AlgorithmConfig) -> None:
         self.named: dict[str, GradientStep] = {}
         self.joint: JointGradients | None = None
-        self._schedules: dict[str, RateSchedule | None] = {}
+        self._schedules: dict[str, Scheduled | None] = {}
         self._group = group
         self._clip = config.grad_clip
         self._by_value = config.grad_clip_by == "value"
 
     def add(
-        self, name: str, optimizer: torch.optim.Optimizer, device: torch.device, schedule: RateSchedule | None
+        self, name: str, optimizer: torch.optim.Optimizer, device: torch.device, schedule: Scheduled | None
     ) -> None:
         """Add an optimizer.
 
@@ -96,11 +97,25 @@ class ModuleSteps:
             rows: how many there were.
         """
         if loss is not None:
-            for step in self.named.values():
-                step.note({"loss": loss})
+            self.note(loss)
         if self.joint is not None:
             self.joint.average(rows)
         return {name: step.apply() for name, step in self.named.items()}
+
+    def note(self, loss: Tensor) -> None:
+        """Note the loss, detached, that the gradients in the parameters are of."""
+        for step in self.named.values():
+            step.note({"loss": loss})
+
+    def apply_as_is(self) -> None:
+        """Step with the gradients in the parameters, without a limit; those without any do not step."""
+        for step in self.named.values():
+            if step.waiting_gradients():
+                limits = step.max_norm, step.max_value
+                step.max_norm = step.max_value = None
+                step.apply()
+                step.max_norm, step.max_value = limits
+            step.note({"loss": torch.zeros_like(step.skipped)})
 
     def follow(self, sampled: int) -> None:
         """Set the learning rates to what they are after so many sampled steps."""

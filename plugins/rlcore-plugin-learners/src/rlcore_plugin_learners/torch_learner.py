@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,9 +13,11 @@ from torch import Tensor
 from rlcore.errors import ConfigError, NumericalError, did_you_mean
 from rlcore_plugin_learners.batches import MultiBatch, minibatches
 from rlcore_plugin_learners.columns import ALL_MODULES, DEFAULT_MODULE_ID, DEFAULT_OPTIMIZER, LIFETIME_STEPS
+from rlcore_plugin_learners.gradients import Gradients, rows_of
 from rlcore_plugin_learners.learner import Learner
+from rlcore_plugin_learners.multi import MultiRLModule, MultiRLModuleSpec
 from rlcore_plugin_learners.states import as_arrays, as_tensors
-from rlcore_plugin_learners.steps import ModuleSteps, RateSchedule
+from rlcore_plugin_learners.steps import ModuleSteps, Scheduled
 
 if TYPE_CHECKING:
     from rlcore_plugin_learners.compiled import CompiledModule
@@ -24,9 +26,19 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _TRAINED: Final = "num_module_steps_trained"
+# a subclass that has one of these as its own takes its steps by all of them
+_OF_A_STEP: Final = (
+    "apply_gradients",
+    "compute_gradients",
+    "filter_param_dict_for_optimizer",
+    "get_optimizers_for_module",
+    "get_param_ref",
+    "postprocess_gradients",
+    "postprocess_gradients_for_module",
+)
 
 
-class TorchLearner(Learner):
+class TorchLearner(Gradients):
     """Takes gradient steps with optimizers of torch. A subclass says what the loss is, in `compute_loss_for_module`.
 
     One step that is not finite changes nothing. In a group, gradients are averaged over the rows of all processes, for
@@ -38,6 +50,9 @@ class TorchLearner(Learner):
         self._steps: dict[str, ModuleSteps] = {}
         self._compiled: dict[str, CompiledModule] = {}
         self._compiles = False
+        self._params: dict[Hashable, Tensor] = {}
+        own = any(getattr(type(self), name) is not getattr(TorchLearner, name) for name in _OF_A_STEP)
+        self._is_open = own or self.config.grad_clip_by == "norm"
 
     def build(self) -> None:
         """Build modules and optimizers, and see whether updates can be compiled."""
@@ -46,7 +61,7 @@ class TorchLearner(Learner):
 
     def configure_optimizers_for_module(self, module_id: str, config: AlgorithmConfig) -> None:
         """Register Adam over all weights of a module, with the learning rate of its settings."""
-        parameters = [parameter for parameter in self.module[module_id].parameters() if parameter.requires_grad]
+        parameters = self.get_parameters(self.module[module_id])
         if parameters:
             optimizer = torch.optim.Adam(parameters)
             self.register_optimizer(
@@ -65,7 +80,7 @@ class TorchLearner(Learner):
         """Let an optimizer step for a module.
 
         Args:
-            module_id: whose loss it minimises.
+            module_id: whose loss it minimises; `ALL_MODULES` for the sum of those of all.
             optimizer_name: its name among those of the module.
             optimizer: of torch.
             params: those that it steps.
@@ -74,17 +89,21 @@ class TorchLearner(Learner):
         Raises:
             ConfigError: no such module, the name is taken, or a parameter is another optimizer's already.
         """
-        self.module[module_id]  # refuses an id that is not here
+        if module_id == ALL_MODULES:
+            self._is_open = True
+        else:
+            self.module[module_id]  # refuses an id that is not here
         taken = {id(p) for several in self._steps.values() for p in several.parameters()}
         own = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
         if own & taken:
             raise ConfigError(f"{module_id}/{optimizer_name}: another optimizer steps some of its parameters already")
         if {id(parameter) for parameter in params} != own:
             raise ConfigError(f"{module_id}/{optimizer_name}: params are others than the optimizer has")
-        schedule = None if lr_or_lr_schedule is None else RateSchedule(lr_or_lr_schedule)
+        schedule = None if lr_or_lr_schedule is None else Scheduled(lr_or_lr_schedule)
         steps = self._steps.get(module_id) or ModuleSteps(self.group, self.config.get_config_for_module(module_id))
         steps.add(optimizer_name, optimizer, self._device, schedule)
         self._steps[module_id] = steps
+        self._params |= {self.get_param_ref(parameter): parameter for parameter in params}
         steps.follow(self.timesteps.get(LIFETIME_STEPS, 0))
         self._compiled.pop(module_id, None)
 
@@ -105,9 +124,10 @@ class TorchLearner(Learner):
 
     def get_optimizers_for_module(self, module_id: str = ALL_MODULES) -> list[tuple[str, torch.optim.Optimizer]]:
         """Return names and optimizers of a module, or of all."""
-        if module_id == ALL_MODULES:
+        if module_id == ALL_MODULES and ALL_MODULES not in self._steps:
             return [pair for name in self.module for pair in self.get_optimizers_for_module(name)]
-        self.module[module_id]
+        if module_id != ALL_MODULES:
+            self.module[module_id]
         steps = self._steps.get(module_id)
         return [] if steps is None else [(name, step.optimizer) for name, step in steps.named.items()]
 
@@ -119,11 +139,14 @@ class TorchLearner(Learner):
             for name, step in steps.named.items()
         }
 
-    def remove_module(self, module_id: str, **kwargs: Any) -> None:
-        """Take a module out, and its optimizers with it."""
-        super().remove_module(module_id, **kwargs)
-        self._steps.pop(module_id, None)
+    def remove_module(self, module_id: str, **kwargs: Any) -> MultiRLModuleSpec:
+        """Take a module out, and its optimizers with it, and return how to build what is left."""
+        left = super().remove_module(module_id, **kwargs)
+        steps = self._steps.pop(module_id, None)
+        gone = set() if steps is None else {id(parameter) for parameter in steps.parameters()}
+        self._params = {ref: parameter for ref, parameter in self._params.items() if id(parameter) not in gone}
         self._compiled.pop(module_id, None)
+        return left
 
     def after_gradient_based_update(self, *, timesteps: dict[str, int]) -> None:
         """Let learning rates follow their schedules, and log them."""
@@ -152,7 +175,8 @@ class TorchLearner(Learner):
     def _train(
         self, data: MultiBatch, size: int | None, epochs: int, most: int, shuffler: torch.Generator | None
     ) -> None:
-        data = {module_id: columns for module_id, columns in data.items() if module_id in self._steps}
+        if ALL_MODULES not in self._steps:
+            data = {module_id: columns for module_id, columns in data.items() if module_id in self._steps}
         table = self._rows_of_all(data)
         rows = [count for counts in table for count in counts]
         steps = 1 if size is None else -(-max(rows) // size)
@@ -169,17 +193,36 @@ class TorchLearner(Learner):
             for several in self._steps.values():
                 several.forget()
             raise
-        for module_id, columns in data.items():
-            self.metrics.log_value((module_id, _TRAINED), columns.rows * epochs, reduce="sum")
+        self._log_rows({name: columns.rows for name, columns in data.items()}, size, steps * epochs, steps, most)
         self._check_finite()
+
+    def _log_rows(self, rows: Mapping[str, int], size: int | None, taken: int, steps: int, most: int) -> None:
+        """Log how many rows were trained on, steps of envs, and the number of the update."""
+        epochs, rest = divmod(min(taken, most) if most else taken, steps)
+        counts = {name: epochs * count + min(count, rest * (size or count)) for name, count in rows.items()}
+        for module_id, count in counts.items():
+            self._log_count((module_id, _TRAINED), count)
+            self.metrics.log_value((module_id, "module_train_batch_size_mean"), min(rows[module_id], size or count))
+            self.metrics.log_value((module_id, "weights_seq_no"), self.weights_seq_no + 1, reduce="item")
+        if counts:
+            self._log_count((ALL_MODULES, _TRAINED), sum(counts.values()))
+            steps_of_envs = round(self._env_steps * sum(counts.values()) / sum(rows.values())) or max(counts.values())
+            self._log_count((ALL_MODULES, "num_env_steps_trained"), steps_of_envs)
+
+    def _log_count(self, key: tuple[str, str], count: int) -> None:
+        self.metrics.log_value(key, count, reduce="sum")
+        self.metrics.log_value((key[0], f"{key[1]}_lifetime"), count, reduce="lifetime_sum")
 
     def _rows_of_all(self, data: MultiBatch) -> Sequence[Sequence[int]]:
         """Return how many rows of each module every process has; all processes call this."""
-        own = [data[name].rows if name in data else 0 for name in self._steps]
+        own = [rows_of(name, data) for name in self._steps]
         return self.group.share(own)
 
     def _step(self, minibatch: MultiBatch, trained: Any) -> None:
         """Take a step of every module that any process has rows of."""
+        if self._is_open:
+            self._step_openly(minibatch, trained)
+            return
         eagerly = [name for name in trained if not self._step_compiled(name, minibatch)]
         here = {name: minibatch[name] for name in eagerly if name in minibatch}
         losses = self._backward(here) if here else {}
@@ -190,16 +233,19 @@ class TorchLearner(Learner):
 
     def _backward(self, minibatch: MultiBatch) -> dict[str, Tensor]:
         """Leave the gradients of all losses in the parameters, and return the losses."""
-        returned = self.module.forward_train(minibatch)
-        losses = self.compute_losses(fwd_out=returned, batch=minibatch)
+        losses = self._losses(minibatch)
         if set(losses) != set(minibatch):
             raise ConfigError(f"compute_losses returned losses of {', '.join(losses)}, for {', '.join(minibatch)}")
         sum(losses.values(), torch.zeros((), device=self._device)).backward()  # type: ignore[no-untyped-call]
         return {module_id: loss.detach() for module_id, loss in losses.items()}
 
+    def _losses(self, minibatch: MultiBatch) -> dict[str, Tensor]:
+        returned = self.module.forward_train(minibatch)
+        return self.compute_losses(fwd_out=returned, batch=minibatch)
+
     def _log(self, module_id: str, loss: Tensor | None, norms: Mapping[str, Tensor]) -> None:
         if loss is not None:
-            self.metrics.log_value((module_id, "total_loss"), loss)
+            self.metrics.log_value((module_id, self.TOTAL_LOSS_KEY), loss)
         for name, norm in norms.items():
             self.metrics.log_value((module_id, f"gradients_{name}_global_norm"), norm)
 
@@ -222,8 +268,11 @@ class TorchLearner(Learner):
             self.metrics.log_value((module_id, "num_skipped_steps"), skipped, reduce="lifetime_sum")
 
     def _can_compile(self) -> bool:
-        if type(self).compute_losses is not Learner.compute_losses:
-            log.warning("torch_compile_learner: %s has compute_losses of its own and runs eagerly", type(self).__name__)
+        kinds = (type(self), Learner, "compute_losses"), (type(self.module), MultiRLModule, "_forward_train")
+        own = next((name for kind, base, name in kinds if getattr(kind, name) is not getattr(base, name)), None)
+        if own is not None or self._is_open:
+            told = own or "parts of a step, or limits of its own,"
+            log.warning("torch_compile_learner: %s has %s of its own and runs eagerly", type(self).__name__, told)
             return False
         from rlcore_plugin_compile.compiling import check_compiler
 
@@ -241,7 +290,7 @@ class TorchLearner(Learner):
             compiled = self._compiled[module_id] = CompiledModule(self, module_id, self._steps[module_id])
         return compiled.step(minibatch.get(module_id))
 
-    def _optimizer_state(self) -> dict[str, Any]:
+    def _get_optimizer_state(self) -> dict[str, Any]:
         return {name: as_arrays(optimizer.state_dict()) for name, optimizer in self.get_optimizers().items()}
 
     def _set_optimizer_state(self, state: Mapping[str, Any]) -> None:

@@ -18,6 +18,7 @@ from rlcore.types import CollectedBatch
 from rlcore_plugin_parallel import memory
 from rlcore_plugin_parallel.acting_config import ActingConfig
 from rlcore_plugin_parallel.bundle import Bundle
+from rlcore_plugin_parallel.forks import check_fork
 from rlcore_plugin_parallel.pool import Pool
 from rlcore_plugin_parallel.split import check_transforms, shares_of
 from rlcore_plugin_parallel.worker import Assignment
@@ -53,6 +54,7 @@ class WorkersBase(EnvCollector):
 
     def __init__(self, config: ActingConfig, context: Context, ahead: int, batch_envs: int | None = None) -> None:
         spec = context.env_spec
+        check_fork(config.start_method, context.env)
         self._shares = shares_of(spec, config.num_workers)
         check_transforms(context.transforms, context.env.spec.observation_space, spec.num_envs, self._shares)
         # with the seeds of the collector `local`, so that envs and noise are the same

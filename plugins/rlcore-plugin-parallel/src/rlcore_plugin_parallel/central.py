@@ -13,6 +13,7 @@ from rlcore.collectors import LocalCollector
 from rlcore_plugin_parallel import memory
 from rlcore_plugin_parallel.bundle import Bundle
 from rlcore_plugin_parallel.env_processes import EnvPart, EnvProcesses
+from rlcore_plugin_parallel.forks import check_fork
 from rlcore_plugin_parallel.halves import Halves
 from rlcore_plugin_parallel.split import check_transforms, shares_of
 from rlcore_plugin_parallel.workers_config import WorkersConfig
@@ -42,6 +43,7 @@ class CentralCollector(LocalCollector):
 
     def __init__(self, config: Config, context: Context) -> None:
         spec = context.env_spec
+        check_fork(config.start_method, context.env)
         shares = shares_of(spec, config.num_workers)
         self._processes = EnvProcesses(context, shares, config.start_method, config.timeout, config.restarts)
         self._local_env = context.env

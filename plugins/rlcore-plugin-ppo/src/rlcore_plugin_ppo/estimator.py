@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -15,6 +15,9 @@ from rlcore_plugin_ppo.state_values import StateValues
 if TYPE_CHECKING:
     import numpy.typing as npt
     from tensordict import TensorDict
+
+# an array or a tensor
+Numbers = TypeVar("Numbers", "npt.NDArray[np.float32]", Tensor)
 
 
 class GAE(Estimator):
@@ -40,7 +43,7 @@ class GAE(Estimator):
         self._gamma = config.gamma
         self._lmbda = config.lmbda
         self._standardise = config.standardise
-        self._values = StateValues(context.model)
+        self._values = StateValues(context)
 
     @torch.no_grad()
     def __call__(self, batch: TensorDict) -> None:
@@ -57,16 +60,18 @@ class GAE(Estimator):
 
 def discounted_sum(values: Tensor, discounts: Tensor) -> Tensor:
     """Return `s[t] = values[t] + discounts[t] * s[t + 1]` along time, `[env, time, 1]`."""
-    # on the CPU, also for a batch on a GPU: each time step would be a kernel of its own, over few numbers
-    by_time = values.squeeze(-1).t().cpu().numpy()
-    factors = discounts.squeeze(-1).t().cpu().numpy()
-    result = _scan_one(by_time, factors) if by_time.shape[1] == 1 else _scan(by_time, factors)
-    return torch.from_numpy(result).t().unsqueeze(-1).to(values.device)
+    by_time, factors = values.squeeze(-1).t(), discounts.squeeze(-1).t()
+    if values.device.type != "cpu":  # which is not waited for; for one env in the precision of `_scan_one`
+        exact = by_time.double() if by_time.shape[1] == 1 else by_time
+        return _scan(exact, factors, torch.empty_like(by_time)).t().unsqueeze(-1)
+    arrays = by_time.numpy(), factors.numpy()
+    result = _scan_one(*arrays) if by_time.shape[1] == 1 else _scan(*arrays, np.empty_like(arrays[0]))
+    return torch.from_numpy(result).t().unsqueeze(-1)
 
 
-def _scan(values: npt.NDArray[np.float32], factors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    result = np.empty_like(values)
-    running = np.zeros_like(values[0])
+def _scan(values: Numbers, factors: Numbers, result: Numbers) -> Numbers:
+    """Write the sums into the result, from its last row to the first."""
+    running: Any = 0.0
     for time in range(len(values) - 1, -1, -1):
         running = values[time] + factors[time] * running
         result[time] = running

@@ -14,4 +14,10 @@ def provide_components() -> list[Component]:
             f"{__name__}.model:NormedQNetworkModel",
             summary="action values by layers with layer norm, which need no target",
         ),
+        Component(
+            "model",
+            "recurrent-normed-q-network",
+            f"{__name__}.recurrent:RecurrentNormedQNetworkModel",
+            summary="the same with an LSTM or a GRU",
+        ),
     ]

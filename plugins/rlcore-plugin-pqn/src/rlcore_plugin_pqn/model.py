@@ -17,7 +17,7 @@ from rlcore_plugin_mlp.encoder import EncodedMLP
 from rlcore_plugin_mlp.network import initialise
 from torch import Tensor, nn
 
-from rlcore.envs import Packed
+from rlcore.envs import FLATTENED, Packed, is_image
 from rlcore.errors import ConfigError
 from rlcore.types import Context
 from rlcore_plugin_pqn.convolutions import Convolutions
@@ -57,7 +57,7 @@ class NormedQNetworkModel(nn.Module):
         self.schedulable = self.policy.schedulable
 
     @property
-    def q_values(self) -> QNetwork | EncodedMLP:
+    def q_values(self) -> nn.Module:
         """Observations to action values."""
         return self.critic.q_values
 
@@ -80,13 +80,9 @@ class QNetwork(nn.Module):
         self, sizes: Sequence[int], num_actions: int, normalise_input: bool, generator: torch.Generator
     ) -> None:
         super().__init__()
-        layers: list[nn.Module] = [nn.LayerNorm(sizes[0])] if normalise_input else []
-        for inputs, outputs in pairwise(sizes):
-            layers += [nn.Linear(inputs, outputs), nn.LayerNorm(outputs), nn.ReLU()]
-        self.layers = nn.Sequential(*layers, nn.Linear(sizes[-1], num_actions))
-        for layer in self.layers:
-            if isinstance(layer, nn.Linear):
-                initialise(layer, "torch", 1.0, generator)
+        last = nn.Linear(sizes[-1], num_actions)
+        self.layers = nn.Sequential(*normed_layers(sizes, normalise_input, generator), last)
+        initialise(last, "torch", 1.0, generator)
 
     def forward(self, observation: Tensor) -> Tensor:
         """Return the action values `[..., action]`."""
@@ -97,16 +93,30 @@ class QNetwork(nn.Module):
         return self.forward
 
 
-class Greatest(nn.Module):
-    """The greatest of the action values: what the state is worth to who is greedy from there on."""
+def normed_layers(sizes: Sequence[int], normalise_input: bool, generator: torch.Generator) -> list[nn.Module]:
+    """Return linear layers, each with a layer norm and a rectifier behind it; see `QNetwork`."""
+    layers: list[nn.Module] = [nn.LayerNorm(sizes[0])] if normalise_input else []
+    for inputs, outputs in pairwise(sizes):
+        linear = nn.Linear(inputs, outputs)
+        initialise(linear, "torch", 1.0, generator)
+        layers += [linear, nn.LayerNorm(outputs), nn.ReLU()]
+    return layers
 
-    def __init__(self, q_values: QNetwork | EncodedMLP) -> None:
+
+class Greatest(nn.Module):
+    """The greatest of the action values: what the state is worth to who is greedy from there on.
+
+    Args:
+        q_values: with memory or without.
+    """
+
+    def __init__(self, q_values: nn.Module) -> None:
         super().__init__()
         self.q_values = q_values
 
-    def forward(self, observation: Tensor) -> Tensor:
-        """Return the values `[..., 1]`."""
-        return self.q_values(observation).amax(-1, keepdim=True)  # type: ignore[no-any-return]
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """Return the values `[..., 1]` of what `q_values` takes."""
+        return self.q_values(*inputs).amax(-1, keepdim=True)  # type: ignore[no-any-return]
 
 
 def _network(
@@ -114,20 +124,37 @@ def _network(
 ) -> QNetwork | EncodedMLP:
     """Return the layers, behind convolutions where the config has channels."""
     if not config.channels:
-        return QNetwork([_inputs_of(space), *config.hidden], num_actions, config.normalise_input, generator)
-    if isinstance(space, Packed) or not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 3:
-        raise ConfigError(f"[model] channels: convolutions take images of three dimensions, not {space}")
+        return QNetwork([inputs_of(space), *config.hidden], num_actions, config.normalise_input, generator)
     if config.normalise_input:
         raise ConfigError("[model] normalise_input: is for flat observations; leave it out, or channels")
-    convolutions = Convolutions(space, config.channels, config.layout, generator)
+    convolutions = convolutions_of(space, config.channels, config.layout, generator)
     layers = QNetwork([convolutions.features, *config.hidden], num_actions, False, generator)
-    return EncodedMLP(convolutions, layers, space.shape)
+    return EncodedMLP(convolutions, layers, space.shape or ())
 
 
-def _inputs_of(space: gymnasium.Space[Any]) -> int:
+def convolutions_of(
+    space: gymnasium.Space[Any], channels: Sequence[int], layout: Layout, generator: torch.Generator
+) -> Convolutions:
+    """Return the convolutions of images.
+
+    Raises:
+        ConfigError: the observations are no images.
+    """
+    if isinstance(space, Packed) or not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 3:
+        raise ConfigError(f"[model] channels: convolutions take images of three dimensions, not {space}")
+    return Convolutions(space, channels, layout, generator)
+
+
+def inputs_of(space: gymnasium.Space[Any]) -> int:
+    """Return how many numbers an observation has.
+
+    Raises:
+        ConfigError: it is not flat.
+    """
     if isinstance(space, Packed) or not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
         raise ConfigError(
-            f"[model] normed-q-network takes flat observations, not {space}; for images write channels = [16], for "
-            "others add [[transform]] use = 'transforms:flatten'"
+            f"[model] PQN takes flat observations, not {space}; for images write channels = [16], for "
+            "others add [[transform]] use = 'transforms:flatten'",
+            remedy={"model": {"channels": [16]}} if is_image(space) else FLATTENED,
         )
     return space.shape[0]

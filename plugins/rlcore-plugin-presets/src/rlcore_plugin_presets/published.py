@@ -26,6 +26,7 @@ PUBLISHED: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "ppo": ("ppo-atari", "ppo-classic-control", "ppo-generic", "ppo-mujoco"),
         "recurrent-ppo": ("recurrent-ppo-generic",),
     },
+    "pqn": {"pqn": ("pqn-classic-control", "pqn-generic", "pqn-minatar")},
     "sac": {
         "crossq": ("crossq-generic",),
         "ddpg": ("ddpg-generic",),

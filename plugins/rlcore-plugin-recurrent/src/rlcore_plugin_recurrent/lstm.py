@@ -178,11 +178,8 @@ class LSTM(Cell):
             previous, cell_before = torch.where(first.unsqueeze(-1), 0, state).chunk(2, -1)
             gates = torch.addmm(bias, inputs, of_inputs).addmm_(previous, recurrence)
             opened, forgets, news, outputs = gates.chunk(4, -1)
-            following = torch.empty_like(state)
-            hidden, cell = following.chunk(2, -1)
-            torch.mul(opened.sigmoid_(), news.tanh_(), out=cell)
-            cell.addcmul_(forgets.sigmoid_(), cell_before)
-            torch.mul(outputs.sigmoid_(), torch.tanh(cell), out=hidden)
-            return hidden, following
+            cell = (opened.sigmoid_() * news.tanh_()).addcmul_(forgets.sigmoid_(), cell_before)
+            hidden = outputs.sigmoid_().mul_(torch.tanh(cell))
+            return hidden, torch.cat([hidden, cell], -1)
 
         return step

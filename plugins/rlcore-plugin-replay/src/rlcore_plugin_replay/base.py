@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import logging
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 import torch
 from pydantic import BaseModel, Field, model_validator
 from torch import Tensor
 
 from rlcore.buffers import Minibatch, most_minibatches
+from rlcore.envs import observation_dtype
 from rlcore.errors import RlcoreError
 from rlcore.types import Context, Key, Progress, RunInfo
 from rlcore_plugin_replay.pace import STATE, ReplayRatio
-from rlcore_plugin_replay.storage import StorageKind, allocate
+from rlcore_plugin_replay.stacks import StackConfig
+from rlcore_plugin_replay.storage import StorageKind, allocate, check_room
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -83,11 +86,13 @@ class SamplingBuffer(ABC):
         num_epochs: always 1; `updates_per_batch` or `replay_ratio` says how many minibatches an iteration samples.
         warmup_frames: frames before the first update.
         writes: entries that minibatches have and batches have not.
+        observations_per_row: observations that a row has.
         takes_columns: True; batches may be a `rlcore.types.CollectedBatch`.
     """
 
     takes_columns: Final = True
     Config: type[ReplayConfig]
+    observations_per_row: ClassVar[int] = 1
     writes: tuple[Key, ...]
     _config: ReplayConfig
 
@@ -97,6 +102,7 @@ class SamplingBuffer(ABC):
         self._config = config
         self._context = context
         self._device = context.device if config.storage == "device" else torch.device("cpu")
+        self._check_memory()
         self._generator = torch.Generator(self._device).manual_seed(context.seed("draw"))
         self._no_index = torch.empty(0, dtype=torch.int64, device=self._device)
         self._ratio: ReplayRatio | None = None
@@ -161,6 +167,20 @@ class SamplingBuffer(ABC):
         if self._saves:
             return None
         return 'the replay buffer is not in the checkpoints ([buffer] save = "none"); a resume begins with an empty one'
+
+    def _check_memory(self) -> None:
+        """Refuse a capacity that the device has no memory for; of stacks nothing is said.
+
+        Raises:
+            ConfigError: it has not.
+        """
+        spec = self._context.built.get("env_spec")
+        stacks = isinstance(self._config, StackConfig) and self._config.stack is not None
+        if spec is None or stacks or spec.observation_space.shape is None:
+            return
+        space = spec.observation_space
+        observation_bytes = math.prod(space.shape) * observation_dtype(space).itemsize
+        check_room(self._config.capacity, self.observations_per_row * observation_bytes, self._device)
 
     def _updates(self, empty: bool) -> int:
         if self._ratio is not None:

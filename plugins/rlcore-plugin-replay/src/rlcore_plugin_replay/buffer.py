@@ -44,6 +44,7 @@ class ReplayBuffer(SamplingBuffer):
     class Config(StackConfig, ReplayConfig):
         """Keys of `[buffer]`."""
 
+    observations_per_row = 2
     _config: Config
 
     def __init__(self, config: ReplayConfig, context: Context) -> None:

@@ -94,8 +94,7 @@ class TensorIntake:
         prepare(self._ring, batch, self._n_step is not None)
         columns, mask, dims = batch.columns, batch.mask, len(batch.size)
         if self._n_step is not None:
-            valid = columns[DONE].new_ones(batch.size) if mask is None else mask.reshape(batch.size)
-            columns, mask = self._n_step(columns, valid)
+            columns, mask = self._n_step(columns, None if mask is None else mask.reshape(batch.size))
         flat = {key: _flat(column, dims) for key, column in columns.items()}
         if mask is not None:
             chosen = _flat(mask, dims).reshape(-1)

@@ -35,25 +35,29 @@ class NStep:
         self._waiting: Columns | None = None
         self._waiting_mask: Tensor | None = None
 
-    def __call__(self, columns: Columns, mask: Tensor) -> tuple[Columns, Tensor]:
+    def __call__(self, columns: Columns, mask: Tensor | None) -> tuple[Columns, Tensor | None]:
         """Return the transitions that a batch completes.
 
         Args:
             columns: key to `[env, time, *shape]`.
-            mask: `[env, time]`, False for steps that are not trained on.
+            mask: `[env, time]`, False for steps that are not trained on; None if all are.
 
         Returns:
             Columns and mask of these transitions.
         """
-        if self._waiting is not None and self._waiting_mask is not None:
-            waiting = self._waiting
+        waiting, waiting_mask = self._waiting, self._waiting_mask
+        if mask is None and waiting_mask is not None:
+            mask = _all_of(columns)
+        if waiting is not None:
+            if mask is not None:
+                before = _all_of(waiting) if waiting_mask is None else waiting_mask
+                mask = torch.cat([before.to(mask.device), mask], 1)
             columns = {key: torch.cat([waiting[key].to(value.device), value], 1) for key, value in columns.items()}
-            mask = torch.cat([self._waiting_mask.to(mask.device), mask], 1)
-        count = max(0, mask.shape[1] - self._steps + 1)
+        count = max(0, columns[DONE].shape[1] - self._steps + 1)
         # copies: the collector writes its next batch into the same memory
         self._waiting = {key: column[:, count:].clone() for key, column in columns.items()}
-        self._waiting_mask = mask[:, count:].clone()
-        return self._joined(columns, count), mask[:, :count]
+        self._waiting_mask = None if mask is None else mask[:, count:].clone()
+        return self._joined(columns, count), None if mask is None else mask[:, :count]
 
     def forget(self) -> None:
         """Drop the steps that wait."""
@@ -61,13 +65,14 @@ class NStep:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the steps that wait."""
-        return {"waiting": self._waiting, "mask": self._waiting_mask}
+        waiting, mask = self._waiting, self._waiting_mask
+        return {"waiting": waiting, "mask": _all_of(waiting) if waiting is not None and mask is None else mask}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the steps that wait."""
         waiting, mask = state["waiting"], state["mask"]
         self._waiting = None if waiting is None else {key: value.clone() for key, value in waiting.items()}
-        self._waiting_mask = None if mask is None else mask.clone()
+        self._waiting_mask = None if mask is None or mask.all() else mask.clone()
 
     def _joined(self, columns: Columns, count: int) -> Columns:
         done, reward = columns[DONE], columns[REWARD]
@@ -85,3 +90,8 @@ class NStep:
             if isinstance(key, tuple) and key[0] == "next":
                 joined[key] = column[env, last]
         return {**joined, REWARD: total, STEPS: steps}
+
+
+def _all_of(columns: Columns) -> Tensor:
+    """Return the mask `[env, time]` of steps of which all are trained on."""
+    return torch.ones_like(columns[DONE].squeeze(-1))

@@ -98,7 +98,7 @@ class CategoricalPolicy:
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
         """Sample the noise of a batch, `[time, env, action + 1]`; its last column scales the logits, 0 for uniform."""
         noise = self._actor.distribution.noise((steps, num_envs), generator)
-        scale = (~self._first.of_batch(steps, num_envs)).float().to(noise.device)
+        scale = (~self._first.of_batch(steps, num_envs, noise.device)).float()
         return torch.cat([noise, scale], -1)
 
     def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:

@@ -31,14 +31,14 @@ class FirstFrames:
         """Return whether the next batch begins among them."""
         return self._progress.frames < self._frames
 
-    def of_batch(self, steps: int, num_envs: int) -> Tensor:
-        """Return which actions of the next batch are among them, bool `[time, env, 1]`.
+    def of_batch(self, steps: int, num_envs: int, device: torch.device) -> Tensor:
+        """Return which actions of the next batch are among them, bool `[time, env, 1]` on a device.
 
         A run in which all are gets a warning before its first step.
         """
         self._warn_of_all()
-        frames_before_step = torch.arange(steps).unsqueeze(-1) * (num_envs * self._ranks)
-        order = frames_before_step + torch.arange(num_envs) + self._rank * num_envs
+        frames_before_step = torch.arange(steps, device=device).unsqueeze(-1) * (num_envs * self._ranks)
+        order = frames_before_step + torch.arange(num_envs, device=device) + self._rank * num_envs
         return (self._progress.frames + order * self._frame_skip < self._frames).unsqueeze(-1)
 
     def _warn_of_all(self) -> None:

@@ -44,7 +44,7 @@ class UniformFirst:
             return normal
         if not self._begins:
             return torch.nn.functional.pad(normal, (0, 1))
-        random = self._first.of_batch(steps, num_envs).to(device)
+        random = self._first.of_batch(steps, num_envs, device)
         uniform = torch.rand(steps, num_envs, size, generator=generator, device=device).mul_(2).sub_(1)
         normal = torch.where(random, self._box.from_unit(uniform), normal)
         return torch.cat([normal, random.to(normal.dtype)], -1)

@@ -18,12 +18,13 @@ from rlcore.plugins.host import PluginHost
 from rlcore.version import __version__
 from rlcore_plugin_testing import repository_plugin
 
-# kind to what its template makes, in one line
+# template to what it makes, in one line; a template has the name of the kind of its component, but for KINDS
 SUMMARIES: Final = {
     "hook": "logs the mean return of the latest episodes",
     "logger": "metrics as lines of JSON",
     "loss": "policy gradient with critic and entropy bonus",
     "env": "a corridor to walk along",
+    "tensor-env": "a corridor to walk along, as tensors on the device of the run",
     "transform": "appends the change of each observation",
     "model": "actor and critic with a shared body",
     "estimator": "returns of several steps",
@@ -36,9 +37,13 @@ SUMMARIES: Final = {
     "checkpointer": "compressed tensors in one file",
     "launcher": "ranks on this host, each on a core of its own",
 }
-# plugins that a template builds on, by kind
-NEEDS: Final = {"launcher": ("rlcore-plugin-ddp",)}
-# the files of a package, and the template of each; `$kind/` templates differ from kind to kind
+# kind of the component of a template that has another name
+KINDS: Final = {"tensor-env": "env"}
+# plugins that a template builds on
+NEEDS: Final = {"launcher": ("rlcore-plugin-ddp",), "tensor-env": ("rlcore-plugin-device",)}
+# what the example of a template needs besides the section of its component
+EXAMPLES: Final = {"tensor-env": ('[collector]\nuse = "device"\nframes_per_batch = 512',)}
+# the files of a package, and the template of each; those below `$template/` differ
 FILES: Final = {
     "pyproject.toml": "plugin/pyproject.toml.in",
     "README.md": "plugin/README.md.in",
@@ -47,8 +52,8 @@ FILES: Final = {
     ".github/workflows/publish.yml": "plugin/publish.yml.in",
     "example.toml": "plugin/example.toml.in",
     "src/$package/__init__.py": "plugin/init.py.in",
-    "src/$package/$kind.py": "plugin/$kind/component.py.in",
-    "tests/test_contracts.py": "plugin/$kind/test_contracts.py.in",
+    "src/$package/$kind.py": "plugin/$template/component.py.in",
+    "tests/test_contracts.py": "plugin/$template/test_contracts.py.in",
 }
 PREFIX: Final = "rlcore-plugin-"
 LONGEST: Final = 40
@@ -83,12 +88,18 @@ def run(options: argparse.Namespace) -> int:
     else:
         files = package(options.name, options.kind)
     write(folder, files)
-    code = next(path for path in files if path.endswith(f"/{options.kind}.py"))
-    print(f"made {folder}: {_a(options.kind)} that works, in {code}")
+    kind = kind_of(options.kind)
+    code = next(path for path in files if path.endswith(f"/{kind}.py"))
+    print(f"made {folder}: {_a(kind)} that works, in {code}")
     print("next:")
-    for step in _steps_here(options.name, options.kind, folder) if options.of_rlcore else _steps(folder):
+    for step in _steps_here(options.name, kind, folder) if options.of_rlcore else _steps(folder):
         print(f"  {step}")
     return 0
+
+
+def kind_of(template: str) -> str:
+    """Return the kind of the component that a template makes."""
+    return KINDS.get(template, template)
 
 
 def _steps(folder: Path) -> list[str]:
@@ -141,23 +152,24 @@ def check_name(name: str) -> None:
         )
 
 
-def package(name: str, kind: str, root: Path | None = None) -> dict[str, str]:
+def package(name: str, template: str, root: Path | None = None) -> dict[str, str]:
     """Return path to text of every file of a new package.
 
     Args:
         name: of the plugin and of its component.
-        kind: of the component.
+        template: one of SUMMARIES.
         root: of the checkout of rlcore in which it is made; None for a package of its own.
     """
     templates = resources.files("rlcore_plugin_testing") / "templates"
     major, minor, _ = __version__.split(".", 2)
-    summary, needs = SUMMARIES[kind], ("rlcore", *NEEDS.get(kind, ()))
+    kind, summary, needs = kind_of(template), SUMMARIES[template], ("rlcore", *NEEDS.get(template, ()))
     values = {
         "name": name,
         "kind": kind,
+        "template": template,
         "distribution": f"{PREFIX}{name}",
         "package": _module(name),
-        "class_name": _class_name(name, kind, _read(templates, f"plugin/{kind}/component.py.in")),
+        "class_name": _class_name(name, kind, _read(templates, f"plugin/{template}/component.py.in")),
         "summary": summary,
         "description": f"{_a(kind).capitalize()} for rlcore: {summary}",
         "requires": ", ".join(f'"{needed}>={major}.{minor},<{int(major) + 1}"' for needed in needs),
@@ -166,7 +178,7 @@ def package(name: str, kind: str, root: Path | None = None) -> dict[str, str]:
     if root is not None:
         values |= {**repository_plugin.values_of(root), "example": 'Path(__file__).with_name("example.toml")'}
     for part in ("section.toml", "about.md"):
-        text = Template(_read(templates, f"plugin/{kind}/{part}.in")).substitute(values)
+        text = Template(_read(templates, f"plugin/{template}/{part}.in")).substitute(values)
         values[part.partition(".")[0]] = text.strip()
     files = {
         Template(path).substitute(values): Template(_read(templates, Template(source).substitute(values))).substitute(
@@ -175,7 +187,8 @@ def package(name: str, kind: str, root: Path | None = None) -> dict[str, str]:
         for path, source in (FILES if root is None else repository_plugin.FILES).items()
     }
     for path in (path for path in files if path.endswith("example.toml")):
-        files[path] = _with_section(files[path], values["section"])
+        for section in (values["section"], *EXAMPLES.get(template, ())):
+            files[path] = _with_section(files[path], section)
     files[f"src/{values['package']}/py.typed"] = ""
     if root is None:
         return files

@@ -16,6 +16,7 @@ stays until the process ends: use it in a process of its own. Nothing is compile
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
@@ -33,6 +34,7 @@ _aten: Final = torch.ops.aten
 # what a GPU takes as arguments of numbers: a 0-d tensor of the CPU is one, but not for kernels of whole lists
 _OF_LISTS: Final = ("_fused_", "_foreach_", "_amp_", "cat", "stack")
 _WAITING: Final = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
+_PUTTING: Final = (_aten.index_put.default, _aten.index_put_.default)
 _MAKING: Final = (torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor)
 
 
@@ -111,6 +113,11 @@ class _Module:
 
     def device_count(self) -> int:
         return 1
+
+    def mem_get_info(self, device: Any = None) -> tuple[int, int]:
+        """Return the bytes of memory that are free, and all of it: those of the host."""
+        pages = os.sysconf("SC_AVPHYS_PAGES"), os.sysconf("SC_PHYS_PAGES")
+        return pages[0] * os.sysconf("SC_PAGE_SIZE"), pages[1] * os.sysconf("SC_PAGE_SIZE")
 
     def synchronize(self, device: Any = None) -> None:
         _total.waits += 1
@@ -322,5 +329,5 @@ def _count(func: Any, args: Any) -> None:
         _total.to_host += 1
     elif any(tag in func.tags for tag in _WAITING) and not func.name().startswith("aten::index"):
         _total.waits += 1
-    elif func is _aten.index.Tensor:
+    elif func is _aten.index.Tensor or (func in _PUTTING and args[2].numel() > 1):  # one number is filled in by mask
         _total.waits += any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in args[1])

@@ -14,9 +14,9 @@ FILES: Final = {
     "pyproject.toml": "repository/pyproject.toml.in",
     "README.md": "repository/README.md.in",
     "src/$package/__init__.py": "plugin/init.py.in",
-    "src/$package/$kind.py": "plugin/$kind/component.py.in",
+    "src/$package/$kind.py": "plugin/$template/component.py.in",
     "tests/example.toml": "plugin/example.toml.in",
-    "tests/test_contracts.py": "plugin/$kind/test_contracts.py.in",
+    "tests/test_contracts.py": "plugin/$template/test_contracts.py.in",
 }
 # that look at all plugins
 TESTS: Final = ("tests/tree", "tests/unit/plugins/test_known.py", "tests/contract/test_readmes.py")

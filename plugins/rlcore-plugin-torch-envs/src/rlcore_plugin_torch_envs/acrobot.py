@@ -25,6 +25,7 @@ Four = tuple[Tensor, Tensor, Tensor, Tensor]
 class Acrobot(ClassicControl):
     """The acrobot of Sutton (1996) by the equations of Sutton and Barto's book: each step but the last costs 1."""
 
+    render_fps = 15.0
     observation_space = gymnasium.spaces.Box(-_HIGH, _HIGH, dtype=np.float32)
     action_space = gymnasium.spaces.Discrete(3)
 
@@ -51,7 +52,7 @@ class Acrobot(ClassicControl):
             "speed2": speed2.clamp(-_SPEEDS[1], _SPEEDS[1]),
         }
 
-    def observation(self, state: Numbers) -> Tensor:
+    def whole_observation(self, state: Numbers) -> Tensor:
         """Return cosines and sines of the angles, and the velocities."""
         theta1, theta2, speed1, speed2 = (state[name] for name in _NAMES)
         return torch.stack([theta1.cos(), theta1.sin(), theta2.cos(), theta2.sin(), speed1, speed2], -1).float()

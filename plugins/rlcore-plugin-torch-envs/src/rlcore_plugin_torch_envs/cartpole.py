@@ -29,6 +29,7 @@ _NAMES: Final = ("x", "x_dot", "theta", "theta_dot")
 class CartPole(ClassicControl):
     """The cart-pole of Barto, Sutton and Anderson (1983), with Gymnasium's numbers: Euler steps, a reward of 1."""
 
+    render_fps = 50.0
     observation_space = gymnasium.spaces.Box(-_HIGH, _HIGH, dtype=np.float32)
     action_space = gymnasium.spaces.Discrete(2)
 
@@ -53,7 +54,7 @@ class CartPole(ClassicControl):
             "theta_dot": theta_dot + _TIME * theta_acceleration,
         }
 
-    def observation(self, state: Numbers) -> Tensor:
+    def whole_observation(self, state: Numbers) -> Tensor:
         """Return the four numbers."""
         return torch.stack([state[name] for name in _NAMES], -1).float()
 

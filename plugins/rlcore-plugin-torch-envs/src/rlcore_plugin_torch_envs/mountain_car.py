@@ -24,6 +24,7 @@ _SPACE: Final = gymnasium.spaces.Box(
 class MountainCar(ClassicControl):
     """The car of Moore (1990), with Gymnasium's numbers: each step costs 1."""
 
+    render_fps = 30.0
     observation_space = _SPACE
     action_space: gymnasium.Space = gymnasium.spaces.Discrete(3)  # type: ignore[type-arg]
     goal = 0.5
@@ -41,7 +42,7 @@ class MountainCar(ClassicControl):
         stopped = (position == _LEFT) & (velocity < 0)
         return {"position": position, "velocity": velocity.masked_fill(stopped, 0)}
 
-    def observation(self, state: Numbers) -> Tensor:
+    def whole_observation(self, state: Numbers) -> Tensor:
         """Return place and velocity."""
         return torch.stack([state["position"], state["velocity"]], -1).float()
 

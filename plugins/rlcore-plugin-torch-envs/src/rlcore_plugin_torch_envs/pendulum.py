@@ -23,6 +23,7 @@ _HIGH: Final = np.array([1.0, 1.0, _SPEED], dtype=np.float32)
 class Pendulum(ClassicControl):
     """Gymnasium's pendulum: a mass of 1 kg on a rod of 1 m; episodes end by their limit alone."""
 
+    render_fps = 30.0
     observation_space = gymnasium.spaces.Box(-_HIGH, _HIGH, dtype=np.float32)
     action_space = gymnasium.spaces.Box(-_TORQUE, _TORQUE, (1,), np.float32)
 
@@ -37,7 +38,7 @@ class Pendulum(ClassicControl):
         velocity = velocity.clamp(-_SPEED, _SPEED)
         return {"theta": state["theta"] + velocity * _TIME, "theta_dot": velocity}
 
-    def observation(self, state: Numbers) -> Tensor:
+    def whole_observation(self, state: Numbers) -> Tensor:
         """Return cosine and sine of the angle, and the velocity."""
         return torch.stack([state["theta"].cos(), state["theta"].sin(), state["theta_dot"]], -1).float()
 

@@ -81,6 +81,7 @@ class ObservationNorm(Normalising):
             raise EnvError(f"env {env.spec.id!r}: an observation of the random frames is not finite")
         deviation = frames.std(0)
         self._mean, self._scale = frames.mean(0), 1.0 / np.where(deviation < 1e-8, 1.0, deviation)
+        self._there = None
 
     def state_dict(self) -> dict[str, Any]:
         """Return the statistics."""
@@ -95,3 +96,4 @@ class ObservationNorm(Normalising):
         if self._shape is not None:
             check_array("the mean", np.asarray(state["mean"]), self._shape, "[env], [[transform]]")
         self._mean, self._scale = (np.array(state[name], dtype=np.float64) for name in ("mean", "scale"))
+        self._there = None

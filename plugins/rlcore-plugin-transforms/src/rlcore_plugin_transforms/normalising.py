@@ -12,6 +12,8 @@ import numpy as np
 from rlcore.envs import PassThrough, box_of
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from rlcore.types import Array, BoolArray, Env
     from rlcore_plugin_transforms.modules import Normalised
 
@@ -30,6 +32,8 @@ class Normalising(PassThrough):
         self._name = name
         self._clip = clip
         self._shape: tuple[int, ...] | None = None
+        # as tensors, where they are asked for and do not change
+        self._there: tuple[Tensor, Tensor] | None = None
 
     def statistics(self) -> tuple[Array, Array]:
         """Return mean and deviation, float64 `[*shape]`."""
@@ -67,6 +71,23 @@ class Normalising(PassThrough):
     def final(self, observation: Array, env_index: int) -> Array:
         """Return the normalised last observation of an episode."""
         return self.normalised(observation)
+
+    def step_tensors(self, observation: Tensor, first: Tensor) -> Tensor:
+        """Return what `step` does, of tensors on any device."""
+        return self.final_tensors(observation)
+
+    def final_tensors(self, observation: Tensor) -> Tensor:
+        """Return what `final` does, of tensors `[env, *shape]`."""
+        mean, deviation = self.statistics_like(observation)
+        result = (observation.double() - mean) / deviation
+        return (result.clamp(-self._clip, self._clip) if self._clip else result).float()
+
+    def statistics_like(self, tensor: Tensor) -> tuple[Tensor, Tensor]:
+        """Return mean and deviation in double precision, on the device of a tensor."""
+        if self._there is None:
+            (mean, deviation), double = self.statistics(), tensor.double()
+            self._there = double.new_tensor(mean), double.new_tensor(deviation)
+        return self._there
 
     def normalised(self, observation: Array) -> Array:
         """Return observations `[..., *shape]` with mean 0 and standard deviation 1, float32."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from tensordict import TensorDict
+    from torch import Tensor
 
     from rlcore.types import Array, BoolArray
 
@@ -48,7 +49,18 @@ class RunningObservationNorm(Normalising):
 
     def statistics(self) -> tuple[Array, Array]:
         """Return mean and deviation of what was seen so far."""
-        return self._moments.mean, self._moments.deviation(self._epsilon)
+        moments = self._moments.arrays()
+        return moments.mean, moments.deviation(self._epsilon)
+
+    def statistics_like(self, tensor: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the same as tensors."""
+        return self._moments.figures(self._epsilon, tensor)
+
+    def step_tensors(self, observation: Tensor, first: Tensor) -> Tensor:
+        """Return what `step` does; whoever steps envs of tensors sees whether they are finite."""
+        if self._learning:
+            self._moments.add_tensors(observation)
+        return self.final_tensors(observation)
 
     def step(self, observation: Array, first: BoolArray) -> Array:
         """Return normalised observations `[env, *shape]`.
@@ -74,7 +86,7 @@ class RunningObservationNorm(Normalising):
     def frozen(self) -> Self:
         """Return a copy with the statistics of this moment, which it keeps."""
         copied = super().frozen()
-        copied._moments = copy.copy(self._moments)
+        copied._moments = copy.copy(self._moments.arrays())
         copied._learning = False
         return copied
 

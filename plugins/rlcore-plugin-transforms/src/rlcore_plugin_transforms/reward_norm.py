@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import torch
 from pydantic import BaseModel, Field
 
 from rlcore.envs import PassThrough
-from rlcore.types import Context
+from rlcore.types import Context, offers
 from rlcore_plugin_transforms.moments import Moments
 from rlcore_plugin_transforms.rows import rows, valid_steps
 
@@ -19,7 +21,11 @@ if TYPE_CHECKING:
 
     from tensordict import TensorDict
 
-    from rlcore.types import Array
+
+class _OnDevice(Protocol):
+    """A collector whose batches never were on the host."""
+
+    most_truncations: int
 
 
 class RewardNorm(PassThrough):
@@ -48,15 +54,19 @@ class RewardNorm(PassThrough):
         self._clip = config.clip
         self._epsilon = config.epsilon
         self._moments = Moments(context.group)
-        self._carried: Array | None = None  # [env], the returns of the running episodes
+        self._carried: Any = None  # [env], the returns of the running episodes
+        self._built = context.built  # the collector comes later
         self._learning = True
 
     def batch(self, batch: TensorDict) -> TensorDict:
         """Return the batch with the normalised rewards as a new tensor; a frozen copy does not learn from it."""
+        reward, there = batch["next", "reward"], self._on_device
         if self._learning:
-            self._learn(batch)
+            (self._learn_there if there else self._learn)(batch)
             self._moments.agree()
-        reward = batch["next", "reward"] / float(self._moments.deviation(self._epsilon))
+        moments, epsilon = self._moments, self._epsilon
+        # a tensor without dimensions leaves the precision as it is, as a number does
+        reward = reward / (moments.figures(epsilon, reward)[1] if there else float(moments.deviation(epsilon)))
         if self._clip:
             reward = reward.clamp(-self._clip, self._clip)
         return batch.copy().set(("next", "reward"), reward)
@@ -64,13 +74,15 @@ class RewardNorm(PassThrough):
     def frozen(self) -> Self:
         """Return a copy with the statistics of this moment, which it keeps."""
         copied = super().frozen()
-        copied._moments = copy.copy(self._moments)
+        copied._moments = copy.copy(self._moments.arrays())
         copied._learning = False
         return copied
 
     def state_dict(self) -> dict[str, Any]:
         """Return the statistics, and the returns of the running episodes."""
-        return {"moments": self._moments.state_dict(), "carried": self._carried}
+        carried = self._carried
+        carried = carried.cpu().numpy() if hasattr(carried, "cpu") else carried
+        return {"moments": self._moments.state_dict(), "carried": carried}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Set the statistics, and the returns of the running episodes."""
@@ -81,6 +93,26 @@ class RewardNorm(PassThrough):
     def forget_episodes(self) -> None:
         """Start every return over: the collector begins new episodes."""
         self._carried = None
+
+    @cached_property
+    def _on_device(self) -> bool:
+        """Whether batches never are on the host; masks, as of envs that only reset, are then none."""
+        return offers(self._built.get("collector"), _OnDevice)
+
+    def _learn_there(self, batch: TensorDict) -> None:
+        """Take the returns of the batch into the statistics, without a wait for its device."""
+        reward, done = (batch["next", name].squeeze(-1).t() for name in ("reward", "done"))
+        reward = reward.double()
+        carried = self._carried
+        if carried is None or carried.shape != reward.shape[1:]:
+            carried = torch.zeros_like(reward[0])
+        carried = torch.as_tensor(carried, device=reward.device)  # an array, after a resume
+        returns = []
+        for time in range(len(reward)):
+            returns.append(self._gamma * carried + reward[time])
+            carried = torch.where(done[time], 0.0, returns[time])
+        self._carried = carried
+        self._moments.add_tensors(torch.cat(returns))
 
     def _learn(self, batch: TensorDict) -> None:
         """Take the returns of the batch into the statistics."""

@@ -44,7 +44,7 @@ class VTrace:
         self._config = config
         model: Any = context.model
         self._actor = model.actor
-        self._values = StateValues(model)
+        self._values = StateValues(context)
         self._inputs = ("observation", POLICY_STATE, FIRST) if has_memory(model) else ("observation",)
         loss = context.built.get("loss")
         self._loss: WithOldPolicy | None = loss if offers(loss, WithOldPolicy) else None

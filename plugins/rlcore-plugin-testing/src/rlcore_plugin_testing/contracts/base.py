@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import tomllib
 from collections.abc import Mapping
@@ -61,10 +62,11 @@ class ComponentContract:
         config: the keys of its section.
         around: other sections of the small run in which it is tested, such as `{"env": {"use": "testing:toy"}}`.
         leaf: of the observations, for a transform of one; see `TransformContract`.
-        device: of the small run; with `pytest -p rlcore_plugin_testing.pretend_device` it is another one than the CPU.
+        device: of the small run: what the environment variable `RLCORE_TEST_DEVICE` names, else the CPU; with
+            `pytest -p rlcore_plugin_testing.pretend_device` the pretend device.
     """
 
-    device: ClassVar[str] = "cpu"
+    device: ClassVar[str] = os.environ.get("RLCORE_TEST_DEVICE", "cpu")
     kind: ClassVar[str] = ""
     use: ClassVar[str] = ""
     target: ClassVar[type | None] = None

@@ -161,6 +161,31 @@ class TransformContract(StateContract):
             for chosen in islice(random_actions(taken, seed=7), 5):
                 self._same("action_module()", transform.action_module(), chosen, transform.action(chosen))
 
+    def test_methods_for_tensors_compute_the_same(self) -> None:
+        """What the collector `device` calls, `step_tensors` and `final_tensors`, is what `step` and `final` are."""
+        context, other = self.bench(), self.bench()
+        arrays, tensors = self.make(context), self.make(other)
+        if not hasattr(type(arrays), "step_tensors"):
+            pytest.skip("has no step_tensors")
+        env = self.env(context)
+        for transform in (arrays, tensors):
+            transform.observation_space(env.spec.observation_space)
+        observation, first = np.array(env.reset(seed=5)), np.ones(env.spec.num_envs, dtype=bool)
+        for chosen in actions(env, steps=7, seed=5):
+            given = torch.from_numpy(observation.copy())
+            finals = np.stack([arrays.final(row, index) for index, row in enumerate(observation)])
+            _close("final_tensors()", tensors.final_tensors(given), finals)
+            _close(
+                "step_tensors()", tensors.step_tensors(given, torch.from_numpy(first)), arrays.step(observation, first)
+            )
+            assert np.array_equal(given.numpy(), observation), "step_tensors changed its input; work on a copy"
+            step = env.step(chosen)
+            observation, first = np.array(step.observation), step.terminated | step.truncated
+        assert list(tensors.state_dict()) == list(arrays.state_dict())
+        tensors.load_state_dict(arrays.state_dict())
+        where = difference(arrays.state_dict(), tensors.state_dict())
+        assert where is None, f"a run cannot go on with tensors from what arrays left: {where}"
+
     def _same_through_episodes(self, transform: Any, env: Env) -> None:
         """Compare what a module with a memory makes of some steps with what the transform does."""
         module = transform.memory_module()
@@ -223,3 +248,11 @@ class TransformContract(StateContract):
             seen.append({"step": np.array(transform.step(given["observation"], first)), "final": finals})
             over = done
         return seen
+
+
+def _close(method: str, found: torch.Tensor, expected: Any) -> None:
+    expected = np.asarray(expected)
+    assert found.numpy().dtype == expected.dtype, f"{method} returns {found.dtype}, the transform {expected.dtype}"
+    np.testing.assert_allclose(
+        found.numpy(), expected, rtol=1e-5, atol=1e-6, err_msg=f"{method} computes another thing"
+    )

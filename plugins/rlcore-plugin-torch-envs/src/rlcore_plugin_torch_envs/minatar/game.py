@@ -12,9 +12,11 @@ from rlcore_plugin_device import FunctionalEnv, Moment, Random, TensorStep
 from torch import Tensor
 
 from rlcore.errors import ConfigError
+from rlcore_plugin_torch_envs.rendering import coloured
 
 if TYPE_CHECKING:
     from rlcore import Context
+    from rlcore.types import Array
     from rlcore_plugin_torch_envs.base import Config
 
 Variables: TypeAlias = Mapping[str, Tensor]
@@ -32,12 +34,15 @@ class Game(FunctionalEnv):
         minimal_actions: those that have an effect in this game.
     """
 
+    render_fps = 20.0
     channels: ClassVar[int]
     minimal_actions: ClassVar[tuple[int, ...]]
 
     def __init__(self, config: Config, context: Context, max_episode_steps: int | None) -> None:
         if config.precision != "float32":
             raise ConfigError(f"[env] precision: the state of {config.id!r} is of whole numbers; leave it out")
+        if config.observed:
+            raise ConfigError(f"[env] observed: {config.id!r} has images; leave it out")
         actions = self.minimal_actions if config.id.endswith("-v1") else tuple(range(6))
         self.observation_space = gymnasium.spaces.Box(0.0, 1.0, (SIDE, SIDE, self.channels), bool)
         self.action_space = gymnasium.spaces.Discrete(len(actions))
@@ -78,6 +83,10 @@ class Game(FunctionalEnv):
     def terminal(self, state: Variables) -> Tensor:
         """Return whether the game is over."""
         return state["terminal"]
+
+    def pictures(self, state: Variables) -> Array:
+        """Return the images, each channel in a colour of its own."""
+        return coloured(self.observation(state))
 
     def full(self, value: int, *shape: int) -> Tensor:
         """Return a whole number for every env, `[env, *shape]`."""

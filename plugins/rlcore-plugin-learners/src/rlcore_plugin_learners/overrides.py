@@ -1,0 +1,75 @@
+"""Overrides that nobody would call, refused: what carries another library's names calls each of them, or says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Self
+
+from rlcore.errors import NotSupportedError
+
+_MISSING: Final = object()
+_CHECKED: Final[set[type]] = set()
+
+
+@dataclass(frozen=True)
+class Original:
+    """The class of another library that a class here stands for.
+
+    Attributes:
+        library: its name.
+        names: returns all of its names that a subclass may override.
+        instead: names that are not called here, and what to do instead; a name that is not here at all needs no entry.
+    """
+
+    library: str
+    names: Callable[[], frozenset[str]]
+    instead: Mapping[str, str]
+
+
+class Carries:
+    """Base of a class that carries the names of another library's.
+
+    A subclass that overrides a name of the original is refused when it is constructed, unless the name is called here.
+
+    Attributes:
+        original: the class that it stands for.
+    """
+
+    original: ClassVar[Original]
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Refuse a class that overrides what nobody would call."""
+        if cls not in _CHECKED:
+            refuse_overrides(cls)
+            _CHECKED.add(cls)
+        return super().__new__(cls)
+
+
+def refuse_overrides(kind: type[Carries]) -> None:
+    """Refuse a class that overrides what nobody would call.
+
+    Raises:
+        NotSupportedError: it does; says what to override instead.
+    """
+    original = kind.original
+    package = _package(next(base for base in kind.__mro__ if "original" in vars(base)))
+    ours = next(base for base in kind.__mro__ if _package(base) == package)
+    if ours is kind:
+        return
+    for name in sorted(original.names()):
+        owner = next((base for base in kind.__mro__ if name in vars(base)), ours)
+        if owner in ours.__mro__ or _package(owner) == package:
+            continue
+        here = getattr(ours, name, _MISSING)
+        is_called = name not in original.instead and here is not _MISSING
+        if is_called or vars(owner)[name] is here or vars(owner)[name] == here:
+            continue
+        instead = original.instead.get(name, "leave it out")
+        raise NotSupportedError(
+            f"{owner.__name__}.{name} would never be called: {original.library} calls it, rlcore does not; {instead}"
+        )
+
+
+def _package(kind: type) -> str:
+    return kind.__module__.partition(".")[0]
