@@ -1,8 +1,8 @@
 """Frames per second of PPO in an env with rsl_rl's interface: rlcore's runner beside rsl_rl's and skrl.
 
-    .venv/bin/python benchmarks/device_rsl_rl.py --peers-python .venv-peers/bin/python --envs 1024 4096
+    .venv/bin/python benchmarks/device_rsl_rl.py --peers-python .venv-skrl/bin/python --envs 1024 4096
 
-The environment of the peers needs rsl-rl-lib==5.5.1 and skrl==2.1.1. Each side is a process of its own, and trains one
+The environment of the peers is that of `requirements-skrl.txt`. Each side is a process of its own, and trains one
 round while the others wait, the sides in turn, so that all see the same machine. A figure is the median of the rounds,
 a ratio that of the ratios of each round. Every side takes the same number of iterations; its return is that of its
 policy after the last round, without noise.
