@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -55,7 +55,8 @@ class RewardNorm(PassThrough):
         self._epsilon = config.epsilon
         self._moments = Moments(context.group)
         self._carried: Any = None  # [env], the returns of the running episodes
-        self._built = context.built  # the collector comes later
+        # the collector is built later; a function is not copied with the transform, and the run would be
+        self._collector: Callable[[], Any] = lambda: context.built.get("collector")
         self._learning = True
 
     def batch(self, batch: TensorDict) -> TensorDict:
@@ -97,7 +98,7 @@ class RewardNorm(PassThrough):
     @cached_property
     def _on_device(self) -> bool:
         """Whether batches never are on the host; masks, as of envs that only reset, are then none."""
-        return offers(self._built.get("collector"), _OnDevice)
+        return offers(self._collector(), _OnDevice)
 
     def _learn_there(self, batch: TensorDict) -> None:
         """Take the returns of the batch into the statistics, without a wait for its device."""
