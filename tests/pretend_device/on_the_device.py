@@ -61,7 +61,7 @@ def values_of(preset, data=None):
     """
     values = {name: value for name, value in preset.values.items() if name not in ("preset", "logger", "env", "hook")}
     actions = "discrete" if preset.about.actions == "discrete" else "bounded"
-    if values["collector"].get("use") == "device":
+    if values.get("collector", {}).get("use") == "device":
         values["env"] = {**preset.values["env"], "num_envs": 2}  # an env of tensors
     else:
         values["env"] = {"use": "testing:toy", "actions": actions}
