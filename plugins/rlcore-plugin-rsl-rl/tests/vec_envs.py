@@ -78,8 +78,8 @@ class Hover(VecEnv):
         }
 
     def load_state_dict(self, state):
-        self._state = state["state"].clone()
-        self.episode_length_buf = state["length"].clone()
+        self._state = state["state"].to(self.device, copy=True)
+        self.episode_length_buf = state["length"].to(self.device, copy=True)
         self._generator.set_state(state["generator"])
 
     def _begun(self):

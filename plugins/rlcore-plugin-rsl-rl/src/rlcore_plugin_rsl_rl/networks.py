@@ -105,7 +105,7 @@ class Normalizer(nn.Module):
     def update(self, numbers: Tensor, group: Group) -> None:
         """Take in numbers `[row, numbers]`, those of all ranks together."""
         state: Any = self
-        sums = _joint(torch.cat([numbers.sum(0), numbers.new_tensor([len(numbers)])]), group)
+        sums = _joint(torch.cat([numbers.sum(0), numbers.new_full((1,), len(numbers))]), group)
         count = sums[-1]
         mean = sums[:-1] / count
         variance = _joint((numbers - mean).square().sum(0), group) / count
