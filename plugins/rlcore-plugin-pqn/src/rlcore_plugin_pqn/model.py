@@ -23,7 +23,22 @@ from rlcore.types import Context
 from rlcore_plugin_pqn.convolutions import Convolutions
 
 
-class NormedQNetworkModel(nn.Module):
+class ActingOnValues(nn.Module):
+    """Base of the models with action values. Their critic is the greatest of these."""
+
+    critic: Greatest
+
+    @property
+    def q_values(self) -> nn.Module:
+        """What `critic` takes to action values."""
+        return self.critic.q_values
+
+    def parts(self) -> tuple[str, ...]:
+        """Return the names of the networks, which share their weights."""
+        return ("critic", "q_values")
+
+
+class NormedQNetworkModel(ActingOnValues):
     """Action values `[..., action]` by layers with layer norm, of flat observations or, with `channels`, of images.
 
     The norm keeps the values of actions that were not taken in bounds, so that neither a target network nor replay is
@@ -55,15 +70,6 @@ class NormedQNetworkModel(nn.Module):
         explorer = EpsilonGreedy(self.q_values, num_actions, config, context.progress)
         self.policy = Shifted(explorer, self.first_action) if self.first_action else explorer
         self.schedulable = self.policy.schedulable
-
-    @property
-    def q_values(self) -> nn.Module:
-        """Observations to action values."""
-        return self.critic.q_values
-
-    def parts(self) -> tuple[str, ...]:
-        """Return the names of the networks, which share their weights."""
-        return ("critic", "q_values")
 
 
 class QNetwork(nn.Module):

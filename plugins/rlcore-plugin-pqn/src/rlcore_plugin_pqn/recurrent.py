@@ -16,10 +16,10 @@ from rlcore_plugin_recurrent.body import Body, BodyConfig, Kind
 from torch import Tensor, nn
 
 from rlcore.types import Context
-from rlcore_plugin_pqn.model import Greatest, QNetwork, convolutions_of, inputs_of, normed_layers
+from rlcore_plugin_pqn.model import ActingOnValues, Greatest, QNetwork, convolutions_of, inputs_of, normed_layers
 
 
-class RecurrentNormedQNetworkModel(nn.Module):
+class RecurrentNormedQNetworkModel(ActingOnValues):
     """Action values behind a memory, `q_values(observation, state, first)`; layers before and behind it have norms.
 
     Attributes:
@@ -66,15 +66,6 @@ class RecurrentNormedQNetworkModel(nn.Module):
         explorer = EpsilonGreedy(q_values, num_actions, config, context.progress)
         self.policy = RecurrentEpsilonGreedy(q_values, explorer, self.first_action)
         self.schedulable = self.policy.schedulable
-
-    @property
-    def q_values(self) -> nn.Module:
-        """What `critic` takes to action values."""
-        return self.critic.q_values
-
-    def parts(self) -> tuple[str, ...]:
-        """Return the names of the networks, which share their weights."""
-        return ("critic", "q_values")
 
 
 class NormedEncoder(nn.Module):
