@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from pydantic import BaseModel, Field
 
-from rlcore import Minibatch, TrainerHookBase
+from rlcore import Minibatch
 from rlcore.errors import HookArgumentError, HookError
 from rlcore.types import Context
 from rlcore_plugin_torchrl.hooks.entries import valid_mask
+from rlcore_plugin_torchrl.hooks.stock import StockHook
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
     from torch import Tensor
 
 
-class BatchSubSampler(TrainerHookBase):
+class BatchSubSampler(StockHook):
     """Samples a sub-batch: single steps of a batch `[step]`, windows of consecutive steps of a batch `[..., time]`.
 
     Of a batch with more than one dimension it samples `batch_size // sub_traj_len` windows, of trajectories sampled

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import torch
 from pydantic import BaseModel, Field
 
-from rlcore import TrainerHookBase
 from rlcore.errors import HookArgumentError
 from rlcore.types import Context
+from rlcore_plugin_torchrl.hooks.stock import StockHook
 
 
-class ClearCudaCache(TrainerHookBase):
+class ClearCudaCache(StockHook):
     """Empties the CUDA cache at every so manyth call; without CUDA it does nothing.
 
     Args:

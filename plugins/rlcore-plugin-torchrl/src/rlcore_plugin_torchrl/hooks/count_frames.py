@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from rlcore import Sum, TrainerHookBase
+from rlcore import Sum
 from rlcore.types import Context
 from rlcore_plugin_torchrl.hooks.entries import valid_mask
+from rlcore_plugin_torchrl.hooks.stock import StockHook
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
 
-class CountFramesLog(TrainerHookBase):
+class CountFramesLog(StockHook):
     """Logs `n_frames`, the environment frames of all batches so far; steps outside the mask do not count.
 
     Args:

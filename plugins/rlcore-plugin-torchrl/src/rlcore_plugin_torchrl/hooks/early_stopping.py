@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 import torch
 from pydantic import BaseModel, Field
 
-from rlcore import Last, TrainerHookBase
+from rlcore import Last
 from rlcore.errors import HookArgumentError, HookError, did_you_mean
 from rlcore.types import Context, Key
+from rlcore_plugin_torchrl.hooks.stock import StockHook
 
 if TYPE_CHECKING:
     from rlcore.types import Trainer
@@ -23,7 +24,7 @@ log = logging.getLogger(__name__)
 Mode = Literal["min", "max"]
 
 
-class EarlyStopping(TrainerHookBase):
+class EarlyStopping(StockHook):
     """Asks the trainer to stop when the latest value of a metric did not improve for some frames.
 
     While the metric does not exist yet, it waits. A run that it stopped and that is resumed decides again by the same

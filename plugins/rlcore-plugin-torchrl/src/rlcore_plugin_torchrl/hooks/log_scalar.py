@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, get_args
 import torch
 from pydantic import BaseModel, Field
 
-from rlcore import TrainerHookBase
 from rlcore.errors import HookArgumentError, HookError, did_you_mean
 from rlcore.types import Context, Key
 from rlcore_plugin_torchrl.hooks.entries import REWARD, as_key, valid_entry
+from rlcore_plugin_torchrl.hooks.stock import StockHook
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -27,7 +27,7 @@ _REDUCTIONS: Final[Mapping[str, Callable[[Tensor], Tensor]]] = MappingProxyType(
 )
 
 
-class LogScalar(TrainerHookBase):
+class LogScalar(StockHook):
     """Logs a statistic of an entry over the valid steps of a batch. Values stay on their device until they are written.
 
     Args:

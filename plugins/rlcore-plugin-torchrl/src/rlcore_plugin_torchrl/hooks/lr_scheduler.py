@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 
-from rlcore import TrainerHookBase
 from rlcore.errors import HookArgumentError, HookError
 from rlcore.learners import Scheduled, ScheduledOfPart, bind
 from rlcore.state import optimizer_of
 from rlcore.types import Scheduler, Stateful, Stepping, offers
+from rlcore_plugin_torchrl.hooks.stock import StockHook
 
 if TYPE_CHECKING:
     from rlcore.types import ScriptTrainer
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Interval = Literal["batch", "optim"]
 
 
-class LRSchedulerHook(TrainerHookBase):
+class LRSchedulerHook(StockHook):
     """Lets a scheduler take a step after each batch or after each optimisation step.
 
     Once registered, it waits while no optimisation step was taken since its last call, so that a learning rate stays as

@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rlcore import TrainerHookBase
 from rlcore.errors import HookError
 from rlcore.learners import ClippedStep, chosen_losses
+from rlcore_plugin_torchrl.hooks.stock import StockHook
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rlcore.types import ScriptTrainer
 
 
-class OptimizationStepper(TrainerHookBase, ABC):
+class OptimizationStepper(StockHook, ABC):
     """Takes the place of loss, backward and step: for several optimizers, delayed updates or several backward passes.
 
     Hand one to `Trainer(optimization_stepper=...)`. The points `post_optim` and `post_optim_log` follow each step;

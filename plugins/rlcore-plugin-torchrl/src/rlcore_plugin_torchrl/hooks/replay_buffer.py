@@ -7,10 +7,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rlcore import TrainerHookBase
 from rlcore.errors import HookArgumentError
 from rlcore.types import Stateful, missing, offers
 from rlcore_plugin_torchrl.hooks.entries import valid_mask
+from rlcore_plugin_torchrl.hooks.stock import StockHook
 from rlcore_plugin_torchrl.protocols import (
     GivesSamples,
     KnowsItsPass,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tensordict import TensorDict
 
 
-class ReplayBufferTrainer(TrainerHookBase):
+class ReplayBufferTrainer(StockHook):
     """Extends a replay buffer with each batch, samples each sub-batch from it, and hands priorities back.
 
     Args:

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from pydantic import BaseModel, Field
 
-from rlcore import Minibatch, TrainerHookBase
+from rlcore import Minibatch
 from rlcore.errors import HookError
 from rlcore.types import Context, Key
 from rlcore_plugin_torchrl.hooks.entries import REWARD, as_key, entry, valid_entry
+from rlcore_plugin_torchrl.hooks.stock import StockHook
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
     from torch import Tensor
 
 
-class RewardNormalizer(TrainerHookBase):
+class RewardNormalizer(StockHook):
     """Turns rewards into `(reward - mean) / std * scale` as minibatches are sampled.
 
     Mean and standard deviation are of all rewards so far, those of a batch weighted with `decay` to the power of the

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from rlcore import TrainerHookBase
 from rlcore.errors import HookError
 from rlcore.types import Context, Key
 from rlcore_plugin_torchrl.hooks.entries import as_key, missing
+from rlcore_plugin_torchrl.hooks.stock import StockHook
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
 
-class SelectKeys(TrainerHookBase):
+class SelectKeys(StockHook):
     """Keeps only these entries of each batch.
 
     Args:

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from rlcore import Last, TrainerHookBase
+from rlcore import Last
 from rlcore.types import Context, Hook, with_defaults
+from rlcore_plugin_torchrl.hooks.stock import StockHook
 from rlcore_plugin_torchrl.protocols import Timed
 
 if TYPE_CHECKING:
     from rlcore.types import ScriptTrainer
 
 
-class LogTiming(TrainerHookBase):
+class LogTiming(StockHook):
     """Logs the seconds spent in each registered operation and hook, as `<prefix>/hook/<name>`.
 
     An operation has the name of its module, or else of its function; with the destination, as in

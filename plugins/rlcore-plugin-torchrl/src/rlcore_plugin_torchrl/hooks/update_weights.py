@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from pydantic import BaseModel, Field
 
-from rlcore import TrainerHookBase
 from rlcore.collectors import UpdatesPolicyWeights
 from rlcore.errors import HookArgumentError, HookError
 from rlcore.types import Context, Progress, offers
+from rlcore_plugin_torchrl.hooks.stock import StockHook
 from rlcore_plugin_torchrl.protocols import SendsWeights, UpdatesModel
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _ABSENT: Final = object()
 IntervalUnit = Literal["batches", "optim_steps"]
 
 
-class UpdateWeights(TrainerHookBase):
+class UpdateWeights(StockHook):
     """Calls the collector's `update_policy_weights_`, or `update_model`, or a sender's `update_weights`, at intervals.
 
     Args:

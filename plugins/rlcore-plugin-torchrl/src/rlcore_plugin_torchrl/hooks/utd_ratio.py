@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rlcore import Last, TrainerHookBase
+from rlcore import Last
+from rlcore_plugin_torchrl.hooks.stock import StockHook
 
 if TYPE_CHECKING:
     from rlcore.types import ScriptTrainer
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class UTDRHook(TrainerHookBase):
+class UTDRHook(StockHook):
     """Logs `utd_ratio`, which is `batch_size * update_count / write_count`, and the two counts.
 
     The counts of writes and the batch size are those of `trainer.replay_buffer`, or of the buffer behind

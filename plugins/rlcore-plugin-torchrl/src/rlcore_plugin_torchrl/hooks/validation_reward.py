@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import torch
 from tensordict.nn import InteractionType, set_interaction_type
 
-from rlcore import TrainerHookBase
 from rlcore.errors import HookArgumentError
 from rlcore.types import Key, Part, Stateful, offers, with_defaults
 from rlcore_plugin_torchrl.hooks.entries import REWARD, entry
+from rlcore_plugin_torchrl.hooks.stock import StockHook
 from rlcore_plugin_torchrl.protocols import Dumps, RollsOut, WithTrainingMode, WithTransform
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _DONE: Final[Key] = ("next", "done")
 
 
-class LogValidationReward(TrainerHookBase):
+class LogValidationReward(StockHook):
     """Rolls the policy out in an env, without training, and logs what it earned.
 
     `r_evaluation` is the mean reward of a step divided by `frame_skip`, `total_r_evaluation` the mean of the returns of

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rlcore import TrainerHookBase
 from rlcore.errors import HookArgumentError
 from rlcore.types import Stateful, offers
+from rlcore_plugin_torchrl.hooks.stock import StockHook
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
 
-class ValueEstimatorHook(TrainerHookBase):
+class ValueEstimatorHook(StockHook):
     """Calls an estimator on the whole batch before each epoch.
 
     Args:
