@@ -60,4 +60,6 @@ def pictures(_no_pictures: Callable[[Any], str | None], monkeypatch: pytest.Monk
 @pytest.fixture(autouse=True)
 def _log_level() -> None:
     """Begin with the level of a new process: a command sets it, such as by `--quiet`, in a fixture of a module too."""
-    logging.getLogger().setLevel(logging.WARNING)
+    root = logging.getLogger()
+    if root.level != logging.WARNING:  # to set it goes through all loggers, which takes longer than many a test
+        root.setLevel(logging.WARNING)

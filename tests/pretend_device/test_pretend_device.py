@@ -12,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent.relative_to(ROOT)
+# of the components, each in a process of its own: all at once would take most of the time that a test has
+PARTS = 3
 
 
 def passes(*arguments):
@@ -47,8 +49,9 @@ def test_envs_of_tensors_run_on_another_device():
 
 
 @pytest.mark.slow
-def test_components_run_on_another_device():
+@pytest.mark.parametrize("part", range(PARTS))
+def test_components_run_on_another_device(part):
     """Every component with a contract trains there in a small run, and resumes to the same bits."""
-    suites = ["tests/contract/test_components.py", *sorted(ROOT.glob("plugins/*/tests/test_contracts.py"))]
+    suites = ["tests/contract/test_components.py", *sorted(ROOT.glob("plugins/*/tests/test_contracts.py"))][part::PARTS]
     told = passes("-p", "tests.pretend_device.those_with_tensors", "-k", "runs_and_resumes", *suites)
     assert int(told.rpartition(" passed")[0].split()[-1]) > 60

@@ -5,6 +5,9 @@ import torch
 from rlcore_plugin_compile import direct_calls
 from rlcore_plugin_compile.direct_calls import DirectCalls
 
+# the first function that a process compiles takes seconds, and more where nothing is cached yet
+pytestmark = pytest.mark.slow
+
 
 def step(entries, state):
     """Move a weight, count, and return two results in another order than they are computed in."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from rlcore_plugin_compile import graph_pass as module
 from rlcore_plugin_compile.biases import add_apart
@@ -29,6 +30,7 @@ def test_a_pass_makes_every_change():
     assert done == [("first", "graph"), ("second", "graph")]
 
 
+@pytest.mark.slow
 def test_the_compiler_takes_the_pass_of_this_machine():
     def update(entries, weight, bias):
         return torch.addmm(bias, entries, weight).relu().sum()

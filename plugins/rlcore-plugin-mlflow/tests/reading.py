@@ -3,7 +3,6 @@
 import io
 import json
 
-from mlflow import MlflowClient
 from rlcore_plugin_testing.contracts.logger import frames_of
 
 
@@ -11,6 +10,8 @@ class Tracked:
     """What MLflow's own client says of an experiment, and of its first run."""
 
     def __init__(self, uri, experiment="rlcore"):
+        from mlflow import MlflowClient  # imported late: it takes a second to import, also to collect other tests
+
         self.client = MlflowClient(uri)
         found = self.client.get_experiment_by_name(experiment)
         self.runs = self.client.search_runs([found.experiment_id], order_by=["start_time"]) if found else []

@@ -14,30 +14,41 @@ from rlcore import load_config
 from rlcore.cli import command_line as cli
 from rlcore.config.file import read
 
-FEW = ("run.total_frames=512", "metrics.every=256", "evaluator.episodes=2")
+FEW = ("run.total_frames=256", "metrics.every=128", "evaluator.episodes=1")
 FEW_UPDATES = (
     "run.total_updates=16",
     "metrics.every=8",
     "evaluator.every=16",
-    "evaluator.episodes=2",
+    "evaluator.episodes=1",
     "checkpoint.every=16",
     "buffer.minibatch_size=16",
     "buffer.updates_per_iteration=8",
 )
 FEW_OF = {
     "rollout": ["collector.frames_per_batch=256", "buffer.epochs=1"],
-    "replay": ["collector.frames_per_batch=256", "buffer.warmup_frames=256", "buffer.updates_per_batch=2"],
+    "replay": [
+        "collector.frames_per_batch=64",
+        "buffer.warmup_frames=64",
+        "buffer.updates_per_batch=2",
+        "buffer.minibatch_size=16",
+    ],
 }
 FEW_OF["replay:prioritized"] = FEW_OF["replay:sequences"] = FEW_OF["replay"]
 FEW_OF["imagined-replay"] = [
     *FEW_OF["replay"],
     "buffer.dynamics_every=256",
+    "buffer.dynamics_max_epochs=4",
     "buffer.rollouts_every=256",
     "buffer.rollouts=100",
     "model.dynamics_hidden=[16]",
 ]
 FEW_OF["datasets:dataset"] = []
-FEW_OF["imagined-dataset"] = ["buffer.rollouts_every=8", "buffer.rollouts=100", "model.dynamics_hidden=[16]"]
+FEW_OF["imagined-dataset"] = [
+    "buffer.dynamics_max_epochs=4",
+    "buffer.rollouts_every=8",
+    "buffer.rollouts=100",
+    "model.dynamics_hidden=[16]",
+]
 FEW_OF["rollout-sequences"] = [*FEW_OF["rollout"], "buffer.minibatch_size=64"]
 FEW_PIXELS = ["env.num_envs=2", "env.max_frames=100", "env.noop_max=0", "buffer.minibatch_size=32"]
 

@@ -33,10 +33,9 @@ class TestCartPoleWithoutVelocities(TorchEnvContract):
 
 
 class TestAcrobot(TorchEnvContract):
-    config = {"id": "Acrobot-v1"}
+    config = {"id": "Acrobot-v1", "max_episode_steps": 60}
     terminates = None
-    truncates = {"max_episode_steps": 40}
-    steps = 600
+    truncates = {}
 
 
 class TestMountainCar(TorchEnvContract):

@@ -20,6 +20,9 @@ from rlcore_plugin_parallel.worker import Task, main
 TICK: Final = 0.1
 CLOSE_SECONDS: Final = 5.0
 _STACK_SECONDS: Final = 1.0
+# A fork while another thread starts a program inherits the pipe on which that thread waits, and holds it open until the
+# worker ends. Of a lock that a fork inherits its own thread remains the owner.
+_START: Final = threading.RLock()
 
 
 class WorkerLostError(Exception):
@@ -72,9 +75,10 @@ class WorkerProcess:
         self.process = self._context.Process(
             target=main, args=(self.task, theirs), name=f"collector-worker-{self.index}"
         )
-        with _signals_held():
-            self.process.start()
-        companion.end_with_this(self.process.pid)
+        with _START:
+            with _signals_held():
+                self.process.start()
+            companion.end_with_this(self.process.pid)
         theirs.close()
 
     def send(self, message: tuple[Any, ...]) -> None:
