@@ -15,6 +15,8 @@ CHAINS = {
     "running": [{**RUNNING, "clip": 1.5}],
     "fixed, then running": [{"use": "gymnasium:observation-norm"}, RUNNING],
     "rewards": [{**REWARD, "clip": 0.5}, {"use": "transforms:reward-scale", "scale": 3.0}],
+    "last step": [RUNNING, {"use": "transforms:last-step"}],
+    "last step before action scale": [{"use": "transforms:last-step"}, {"use": "transforms:action-scale"}],
     "all": [{"use": "transforms:flatten"}, RUNNING, REWARD, {"use": "transforms:action-scale"}],
 }
 
@@ -63,7 +65,6 @@ def test_a_resume_goes_on_exactly(tmp_path):
     "transform",
     [
         {"use": "transforms:frame-stack", "frames": 2},
-        {"use": "transforms:last-step"},
         {"use": "transforms:time-feature"},
     ],
 )
