@@ -38,6 +38,26 @@ def test_batches_are_those_of_local(chain):
         assert_same(other.state_dict(), transform.state_dict(), exact=True)
 
 
+@pytest.mark.parametrize("memory", [False, True])
+def test_the_last_of_numbered_actions_is_seen_as_by_local(memory):
+    """Episodes end, where they begin there are zeros, and a policy with memory goes on the same."""
+    sections = {"env": {"use": "torch-envs", "id": "CartPole-v1", "num_envs": 4}}
+    if memory:
+        sections |= {
+            "model": {"use": "recurrent:lstm", "size": 8},
+            "buffer": {"use": "rollout-sequences", "sequence_length": 4, "minibatch_size": 16},
+        }
+    local, device = (run_of(use, [{"use": "transforms:last-step"}], sections=sections) for use in ("local", "device"))
+    for _ in zip(local, device, strict=True):
+        torch.testing.assert_close(device.batch["observation"], local.batch["observation"], rtol=1e-3, atol=1e-4)
+        final = ("next", "observation")
+        torch.testing.assert_close(device.batch[final], local.batch[final], rtol=1e-3, atol=1e-4)
+    action, done = (device.batch[key][:, :-1] for key in ("action", ("next", "done")))
+    expected = torch.nn.functional.one_hot(action, 2) * ~done
+    assert torch.equal(device.batch["observation"][:, 1:, 4:6], expected.float())
+    assert done.any()
+
+
 def assert_same(found, expected, exact=False):
     if isinstance(expected, dict):
         assert list(found) == list(expected)
