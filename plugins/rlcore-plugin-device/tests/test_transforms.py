@@ -68,15 +68,18 @@ def assert_same(found, expected, exact=False):
         np.testing.assert_allclose(found, expected, rtol=0 if exact else 1e-4, atol=0 if exact else 1e-5)
 
 
-def test_a_resume_goes_on_exactly(tmp_path):
-    whole = run_of("device", CHAINS["all"])
+@pytest.mark.parametrize(
+    ("name", "transforms"), [("all", ["running-observation-norm", "reward-norm"]), ("last step", [])]
+)
+def test_a_resume_goes_on_exactly(name, transforms, tmp_path):
+    whole = run_of("device", CHAINS[name])
     whole.train()
-    first = run_of("device", CHAINS["all"], folder=tmp_path)
+    first = run_of("device", CHAINS[name], folder=tmp_path)
     first.stop_at = 256
     first.train()
-    resumed = run_of("device", CHAINS["all"], folder=tmp_path, resume=True)
+    resumed = run_of("device", CHAINS[name], folder=tmp_path, resume=True)
     resumed.train()
-    for part in ("model", "transform.running-observation-norm", "transform.reward-norm"):
+    for part in ("model", *(f"transform.{transform}" for transform in transforms)):
         found, expected = (trainer.parts.stateful[part].state_dict() for trainer in (resumed, whole))
         assert_same(found, expected, exact=True)
 
