@@ -130,10 +130,7 @@ TASKS: dict[str, tuple[str, list[str]]] = {
     "pqn-cartpole": ("examples/pqn-cartpole.toml", [NO_EVALUATION]),
     "pqn-acrobot": ("examples/pqn-cartpole.toml", [ACROBOT, NO_EVALUATION]),
     "pqn-lstm-cartpole": ("examples/pqn-cartpole-lstm.toml", [NO_EVALUATION]),
-    "pqn-blind-cartpole": (
-        "examples/pqn-cartpole.toml",
-        ["env.observed=[0, 2]", "optimizer.0.lr=1e-3", NO_EVALUATION],
-    ),
+    "pqn-blind-cartpole": ("benchmarks/learning/pqn-cartpole-blind.toml", [NO_EVALUATION]),
     "r2d2-stateless": ("examples/r2d2-cartpole.toml", ["run.total_frames=1_000_000", NO_EVALUATION]),
     "dqn-stateless": ("benchmarks/learning/dqn-stateless.toml", []),
     "sac-pendulum": ("examples/sac-pendulum.toml", ["evaluator.episodes=100"]),

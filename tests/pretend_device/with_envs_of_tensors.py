@@ -35,6 +35,12 @@ ON_POLICY = {
         "estimator": {"use": "vtrace:vtrace"},
     },
     "pqn": {"model": {"use": "pqn:normed-q-network", "hidden": [8]}, "loss": {"use": "pqn:pqn"}},
+    "pqn-lstm": {
+        "transform": [{"use": "transforms:last-step"}],
+        "model": {"use": "pqn:recurrent-normed-q-network", "size": 8, "encoder_hidden": [8]},
+        "loss": {"use": "pqn:pqn"},
+        "buffer": {"use": "rollout-sequences", "epochs": 2, "minibatch_size": 16, "sequence_length": 4},
+    },
 }
 
 

@@ -10,7 +10,7 @@ from rlcore_plugin_device import FunctionalEnv
 from rlcore_plugin_testing.contracts import EnvContract
 from rlcore_plugin_testing.small_run import make_run
 
-from rlcore.errors import EnvError, PluginError, RlcoreError, StorageError
+from rlcore.errors import ConfigError, EnvError, PluginError, RlcoreError, StorageError
 
 from .reach import Reach
 from .tensor_envs import Counter, NotFinite, NotFinitelySeen
@@ -305,3 +305,10 @@ def test_a_condition_on_tensors_is_refused_where_a_step_is_compiled(memory):
         else:
             trainer.train()
         assert trainer.progress.frames == (0 if compiled else 64)
+
+
+def test_a_compiler_that_is_missing_is_asked_for_by_the_key_of_the_collector(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "unused")
+    with pytest.raises(ConfigError, match=r"\[collector\] compile = true needs a C\+\+ compiler"):
+        make_run(sections={**SECTIONS, "collector": {**SECTIONS["collector"], "compile": True}})

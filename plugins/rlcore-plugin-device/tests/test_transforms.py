@@ -15,6 +15,8 @@ CHAINS = {
     "running": [{**RUNNING, "clip": 1.5}],
     "fixed, then running": [{"use": "gymnasium:observation-norm"}, RUNNING],
     "rewards": [{**REWARD, "clip": 0.5}, {"use": "transforms:reward-scale", "scale": 3.0}],
+    "last step": [RUNNING, {"use": "transforms:last-step"}],
+    "last step before action scale": [{"use": "transforms:last-step"}, {"use": "transforms:action-scale"}],
     "all": [{"use": "transforms:flatten"}, RUNNING, REWARD, {"use": "transforms:action-scale"}],
 }
 
@@ -36,6 +38,26 @@ def test_batches_are_those_of_local(chain):
         assert_same(other.state_dict(), transform.state_dict(), exact=True)
 
 
+@pytest.mark.parametrize("memory", [False, True])
+def test_the_last_of_numbered_actions_is_seen_as_by_local(memory):
+    """Episodes end, where they begin there are zeros, and a policy with memory goes on the same."""
+    sections = {"env": {"use": "torch-envs", "id": "CartPole-v1", "num_envs": 4}}
+    if memory:
+        sections |= {
+            "model": {"use": "recurrent:lstm", "size": 8},
+            "buffer": {"use": "rollout-sequences", "sequence_length": 4, "minibatch_size": 16},
+        }
+    local, device = (run_of(use, [{"use": "transforms:last-step"}], sections=sections) for use in ("local", "device"))
+    for _ in zip(local, device, strict=True):
+        torch.testing.assert_close(device.batch["observation"], local.batch["observation"], rtol=1e-3, atol=1e-4)
+        final = ("next", "observation")
+        torch.testing.assert_close(device.batch[final], local.batch[final], rtol=1e-3, atol=1e-4)
+    action, done = (device.batch[key][:, :-1] for key in ("action", ("next", "done")))
+    expected = torch.nn.functional.one_hot(action, 2) * ~done
+    assert torch.equal(device.batch["observation"][:, 1:, 4:6], expected.float())
+    assert done.any()
+
+
 def assert_same(found, expected, exact=False):
     if isinstance(expected, dict):
         assert list(found) == list(expected)
@@ -46,15 +68,18 @@ def assert_same(found, expected, exact=False):
         np.testing.assert_allclose(found, expected, rtol=0 if exact else 1e-4, atol=0 if exact else 1e-5)
 
 
-def test_a_resume_goes_on_exactly(tmp_path):
-    whole = run_of("device", CHAINS["all"])
+@pytest.mark.parametrize(
+    ("name", "transforms"), [("all", ["running-observation-norm", "reward-norm"]), ("last step", [])]
+)
+def test_a_resume_goes_on_exactly(name, transforms, tmp_path):
+    whole = run_of("device", CHAINS[name])
     whole.train()
-    first = run_of("device", CHAINS["all"], folder=tmp_path)
+    first = run_of("device", CHAINS[name], folder=tmp_path)
     first.stop_at = 256
     first.train()
-    resumed = run_of("device", CHAINS["all"], folder=tmp_path, resume=True)
+    resumed = run_of("device", CHAINS[name], folder=tmp_path, resume=True)
     resumed.train()
-    for part in ("model", "transform.running-observation-norm", "transform.reward-norm"):
+    for part in ("model", *(f"transform.{transform}" for transform in transforms)):
         found, expected = (trainer.parts.stateful[part].state_dict() for trainer in (resumed, whole))
         assert_same(found, expected, exact=True)
 
@@ -63,7 +88,6 @@ def test_a_resume_goes_on_exactly(tmp_path):
     "transform",
     [
         {"use": "transforms:frame-stack", "frames": 2},
-        {"use": "transforms:last-step"},
         {"use": "transforms:time-feature"},
     ],
 )

@@ -8,7 +8,7 @@ import torch
 from rlcore_plugin_replay.host_tree import HostSumTree
 from rlcore_plugin_replay.priorities import HostPriorities, TensorPriorities
 from rlcore_plugin_replay.prioritized import PrioritizedReplayBuffer
-from rlcore_plugin_replay.sum_tree import SumTree
+from rlcore_plugin_replay.sum_tree import SumTree, write_sums_in_one_order
 from rlcore_plugin_testing import make_trainer
 from rlcore_plugin_testing.compare import difference
 from tensordict import TensorDict
@@ -72,6 +72,18 @@ def test_the_ends_of_the_range_are_drawn_from_what_has_a_priority(kind):
     tree = kind(2000)
     tree[torch.tensor([700, 1300])] = torch.tensor([0.1, 0.2], dtype=torch.float64)
     assert tree.draw(torch.tensor([0.0, 1 - 2.0**-53], dtype=torch.float64)).tolist() == [700, 1300]
+
+
+def test_sums_off_the_cpu_never_fall_and_stay_where_a_number_is_zero():
+    generator = torch.Generator().manual_seed(1)
+    numbers = torch.rand(1000, 32, generator=generator, dtype=torch.float64) ** 20  # far apart, so that sums round
+    numbers[torch.rand(1000, 32, generator=generator) < 0.3] = 0.0
+    edges = torch.zeros(1000, 33, dtype=torch.float64)
+    write_sums_in_one_order(numbers, edges[:, 1:])
+    torch.testing.assert_close(edges[:, 1:], numbers.cumsum(1), rtol=1e-14, atol=0)
+    widths = edges.diff(dim=1)
+    assert (widths >= 0).all()
+    assert (widths[numbers == 0] == 0).all()
 
 
 def test_priorities_decide_how_often_a_transition_is_drawn():

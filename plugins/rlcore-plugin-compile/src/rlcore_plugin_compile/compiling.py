@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def check_compiler(device: torch.device) -> None:
+def check_compiler(device: torch.device, key: str = "[learner] compile") -> None:
     """Point the compiler's cache to a lasting place, and see that there is a C++ compiler where one is needed.
+
+    Args:
+        device: of the run.
+        key: what asks for the compiler, for the error.
 
     Raises:
         ConfigError: there is none; says what to install.
@@ -34,8 +38,8 @@ def check_compiler(device: torch.device) -> None:
     wanted = os.environ.get("CXX") or "g++"
     if device.type == "cpu" and shutil.which(wanted) is None and shutil.which("clang++") is None:
         raise ConfigError(
-            f"[learner] compile = true needs a C++ compiler, and {wanted!r} is not on the PATH; install one "
-            "(Debian: apt-get install g++; macOS: xcode-select --install) or set compile = false"
+            f"{key} = true needs a C++ compiler, and {wanted!r} is not on the PATH; install one "
+            "(Debian: apt-get install g++; macOS: xcode-select --install) or set it to false"
         )
 
 

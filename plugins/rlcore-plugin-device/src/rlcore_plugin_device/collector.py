@@ -140,7 +140,7 @@ class DeviceCollector(EnvCollector):
             recalled = () if self._memory is None else self._memory.recalled()
             inputs = storage.observation[time], noise[time], *recalled
             (action, parameter, *remembered), step = self._acted(inputs, frame)
-            storage.write(time, action, self._transforms.stepped(step))
+            storage.write(time, action, self._transforms.stepped(action, step))
             parameters.append(parameter)
             if self._memory is not None:
                 self._memory.keep(remembered[0], step.terminated | step.truncated)

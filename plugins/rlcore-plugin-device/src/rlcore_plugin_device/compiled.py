@@ -43,7 +43,7 @@ def compiled_step(env: TensorEnv, change: Callable[[Tensor], Tensor], context: C
             f"[collector] compile: {type(env).__name__} steps by itself, out of the sight of the compiler; set "
             "compile = false, or derive it from FunctionalEnv"
         )
-    lend("rlcore.learners", "check_compiler")(context.device)
+    lend("rlcore.learners", "check_compiler")(context.device, "[collector] compile")
     from torch._dynamo.exc import TorchDynamoException  # as long to import as torch: here it is needed
 
     stepped = env.stepped

@@ -34,6 +34,19 @@ class TensorTransform(Protocol):
         ...
 
 
+class TakesTensors(Protocol):
+    """A transform of observations that takes each step in; before `final_tensors` and `step_tensors` of that step."""
+
+    def take_tensors(self, action: Tensor, reward: Tensor) -> None:
+        """Take in what `action` and `read_reward` do, which change neither.
+
+        Args:
+            action: `[env, *shape]`, that of the policy as transforms behind this one make it.
+            reward: `[env]`, float32, of the env.
+        """
+        ...
+
+
 class Transforms:
     """Transforms between envs of tensors and a policy, in order.
 
@@ -50,26 +63,34 @@ class Transforms:
 
     def __init__(self, transforms: Sequence[Transform], device: torch.device) -> None:
         observing = [transform for transform in transforms if changes_observations(transform)]
-        acting = [transform for transform in transforms if defines(transform, Transform.action)]
         for transform in transforms:
-            if not _takes_tensors(transform, transform in observing, transform in acting):
+            if not _takes_tensors(transform, transform in observing):
                 raise ConfigError(
                     f"[[transform]]: {type(transform).__name__} works on arrays, and [collector] use = 'device' has "
                     "tensors; leave it out, or take [collector] use = 'local'",
                     remedy={"collector": {"use": "local"}},
                 )
         self._observing = [_of_tensors(transform, device) for transform in observing]
-        self.action = nn.Sequential(*(transform.action_module().to(device) for transform in reversed(acting)))
+        self._taking: list[tuple[TakesTensors, nn.Sequential]] = []
+        actions: list[nn.Module] = []
+        for transform in reversed(transforms):
+            if _takes_steps(transform):
+                self._taking.append((cast("TakesTensors", transform), nn.Sequential(*actions)))
+            elif defines(transform, Transform.action):
+                actions.append(transform.action_module().to(device))
+        self.action = nn.Sequential(*actions)
         self._sum = self._zero = torch.zeros((), dtype=torch.float64, device=device)
 
     def begun(self, observation: Tensor) -> Tensor:
         """Return what the policy sees where every env has begun an episode, `[env, *shape]`."""
         return self._seen(observation, torch.ones(len(observation), dtype=torch.bool, device=observation.device))
 
-    def stepped(self, step: TensorStep) -> TensorStep:
-        """Return a step with the observations that the policy sees."""
+    def stepped(self, action: Tensor, step: TensorStep) -> TensorStep:
+        """Return the step that an action of the policy led to with the observations that the policy sees."""
         if not self._observing:
             return step
+        for taking, changed in self._taking:
+            taking.take_tensors(changed(action), step.reward)
         ended, final = step.terminated | step.truncated, step.final_observation
         if final.is_floating_point():
             self._sum = self._sum + final.sum(dtype=torch.float64)
@@ -105,12 +126,18 @@ class _Module:
         return self._module(observation)  # type: ignore[no-any-return]
 
 
-def _takes_tensors(transform: Transform, observes: bool, acts: bool) -> bool:
+def _takes_tensors(transform: Transform, observes: bool) -> bool:
+    if _takes_steps(transform):
+        return _has_methods(transform)
     # one with a state may learn with each step, and its module is what it knows at one moment
     as_module = defines(transform, Transform.observation_module) and not offers(transform, Stateful)
     sees = not observes or as_module or _has_methods(transform)
-    changes = not acts or defines(transform, Transform.action_module)
+    changes = not defines(transform, Transform.action) or defines(transform, Transform.action_module)
     return sees and changes and not defines(transform, Transform.read_reward)
+
+
+def _takes_steps(transform: Transform) -> bool:
+    return offers(type(transform), TakesTensors)
 
 
 def _of_tensors(transform: Transform, device: torch.device) -> TensorTransform:

@@ -276,7 +276,7 @@ class TorchLearner(Gradients):
             return False
         from rlcore_plugin_compile.compiling import check_compiler
 
-        check_compiler(self._device)
+        check_compiler(self._device, "torch_compile_learner")
         return True
 
     def _step_compiled(self, module_id: str, minibatch: MultiBatch) -> bool:

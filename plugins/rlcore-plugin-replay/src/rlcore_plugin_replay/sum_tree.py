@@ -51,8 +51,10 @@ class SumTree:
         place = torch.zeros_like(uniform, dtype=torch.int64)
         rest = uniform * self._levels[-1].sum()
         edges = uniform.new_zeros(len(uniform), FANOUT + 1)
+        # only on the CPU is `cumsum` deterministic, and never falling where sums are rounded
+        write_sums = _write_running_sums if uniform.is_cpu else write_sums_in_one_order
         for level in reversed(self._levels):
-            torch.cumsum(level.index_select(0, place), 1, out=edges[:, 1:])
+            write_sums(level.index_select(0, place), edges[:, 1:])
             # the level above rounded differently; at the very edge, what is left must still fall inside
             rest = torch.minimum(rest, edges[:, -1] * JUST_BELOW_ONE)
             child = torch.searchsorted(edges, rest.unsqueeze(1), right=True) - 1
@@ -68,3 +70,17 @@ class SumTree:
         """Set all levels."""
         for level, saved in zip(self._levels, state["levels"], strict=True):
             level.copy_(saved)
+
+
+def _write_running_sums(numbers: Tensor, sums: Tensor) -> None:
+    torch.cumsum(numbers, 1, out=sums)
+
+
+def write_sums_in_one_order(numbers: Tensor, sums: Tensor) -> None:
+    """Write the sums up to each of the numbers `[sample, number]`, that one included, on any device.
+
+    Each adds all numbers in the same order, those behind its own as 0. So where a number is 0 its sum is that before
+    it, to the bit.
+    """
+    up_to_each = numbers.new_ones(numbers.shape[1], numbers.shape[1]).tril()
+    torch.sum(numbers.unsqueeze(1) * up_to_each, 2, out=sums)

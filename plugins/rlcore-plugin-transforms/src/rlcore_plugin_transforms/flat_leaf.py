@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
+import torch
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from rlcore.types import Array
 
 
@@ -55,6 +58,18 @@ class FlatLeaf:
             flat[:, self._begin : self._begin + self.size] = numbers
         else:
             flat[np.arange(len(flat))[:, None], numbers.astype(np.int64) + self._firsts] = 1.0
+
+    def tensor(self, values: Tensor) -> Tensor:
+        """Return what `write` makes of values `[env, *shape]`, `[env, size]`, float32."""
+        numbers = values.flatten(1) if values.dim() > 1 else values.unsqueeze(1)
+        if self._firsts is None:
+            return numbers.float()
+        places = zip(numbers.unbind(1), self.choices, strict=True)
+        chosen = [
+            number.unsqueeze(1) == torch.arange(first, first + count, device=values.device)
+            for number, (first, count) in places
+        ]
+        return torch.cat(chosen, 1).float()
 
 
 def float_dtype(dtype: Any) -> np.dtype[Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import gymnasium
 import numpy as np
+import torch
 from pydantic import BaseModel, Field
 
 from rlcore.envs import Packed, PassThrough
@@ -15,6 +16,8 @@ from rlcore_plugin_transforms.flat_leaf import FlatLeaf, float_dtype
 
 if TYPE_CHECKING:
     from typing import Self
+
+    from torch import Tensor
 
     from rlcore.types import Array, BoolArray
 
@@ -55,6 +58,7 @@ class LastStep(PassThrough):
         # of the step that led to the observation to come; replaced, never changed in place
         self._action: Array | None = None  # [env, number], float32
         self._reward: Array | None = None  # [env, 1], float32
+        self._tensors: dict[str, Tensor] = {}  # the same, of envs of tensors, by the name of the leaf
 
     def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
         """Return the space of longer vectors, or of dicts with further leaves.
@@ -108,6 +112,22 @@ class LastStep(PassThrough):
         result: Array = self._joined(observation[None], known)[0]
         return result
 
+    def take_tensors(self, action: Tensor, reward: Tensor) -> None:
+        """Take the actions of the policy and the rewards of a step in, tensors on any device."""
+        choice = {} if self._choice is None else {_ACTION: self._choice.tensor(action)}
+        self._tensors = {**choice, **({_REWARD: reward.float().unsqueeze(1)} if self._has_reward else {})}
+
+    def step_tensors(self, observation: Tensor, first: Tensor) -> Tensor:
+        """Return what `step` does, of tensors on any device."""
+        led = self._led(observation)
+        return self._joined_tensors(
+            observation, {name: torch.where(first.unsqueeze(1), 0.0, values) for name, values in led.items()}
+        )
+
+    def final_tensors(self, observation: Tensor) -> Tensor:
+        """Return what `final` does, of tensors `[env, *shape]`."""
+        return self._joined_tensors(observation, self._led(observation))
+
     def frozen(self) -> Self:
         """Return a copy that has seen no step yet, for envs of its own."""
         copied = super().frozen()
@@ -117,6 +137,7 @@ class LastStep(PassThrough):
     def forget_episodes(self) -> None:
         """Forget the last step. Nothing of it has to be saved: it is in the observation that the policy sees next."""
         self._action = self._reward = None
+        self._tensors = {}
 
     def _bounds(self) -> dict[str, gymnasium.spaces.Box]:
         """Return the space of each further leaf, with the zeros of a beginning in it."""
@@ -145,6 +166,21 @@ class LastStep(PassThrough):
         before = self._before
         arrays = before.arrays(observation) if isinstance(before, Packed) else {_OBSERVATION: observation}
         return self._after.pack({**arrays, **known})
+
+    def _led(self, observation: Tensor) -> dict[str, Tensor]:
+        """Return what `_known` does as tensors beside the observations; zeros where no step came yet."""
+        sizes = {name: box.shape[0] for name, box in self._bounds().items()}
+        return self._tensors or {
+            name: torch.zeros(len(observation), size, device=observation.device) for name, size in sizes.items()
+        }
+
+    def _joined_tensors(self, observation: Tensor, led: dict[str, Tensor]) -> Tensor:
+        if self._after is None:
+            dtype = torch.promote_types(observation.dtype, torch.float32)
+            return torch.cat([observation.to(dtype), *led.values()], -1)
+        before = self._before
+        leaves = before.tensors(observation) if isinstance(before, Packed) else {_OBSERVATION: observation}
+        return self._after.joined({**leaves, **led})
 
 
 def _or_zeros(values: Array | None, least: int, size: int) -> Array:

@@ -162,7 +162,10 @@ class TransformContract(StateContract):
                 self._same("action_module()", transform.action_module(), chosen, transform.action(chosen))
 
     def test_methods_for_tensors_compute_the_same(self) -> None:
-        """What the collector `device` calls, `step_tensors` and `final_tensors`, is what `step` and `final` are."""
+        """What the collector `device` calls, `step_tensors` and `final_tensors`, is what `step` and `final` are.
+
+        So is `take_tensors` what `action` and `read_reward` are.
+        """
         context, other = self.bench(), self.bench()
         arrays, tensors = self.make(context), self.make(other)
         if not hasattr(type(arrays), "step_tensors"):
@@ -181,6 +184,12 @@ class TransformContract(StateContract):
             assert np.array_equal(given.numpy(), observation), "step_tensors changed its input; work on a copy"
             step = env.step(chosen)
             observation, first = np.array(step.observation), step.terminated | step.truncated
+            if hasattr(tensors, "take_tensors"):
+                arrays.action(chosen)
+                arrays.read_reward(step.reward)
+                tensors.take_tensors(torch.from_numpy(chosen.copy()), torch.from_numpy(step.reward.copy()))
+        if not hasattr(arrays, "state_dict"):
+            return
         assert list(tensors.state_dict()) == list(arrays.state_dict())
         tensors.load_state_dict(arrays.state_dict())
         where = difference(arrays.state_dict(), tensors.state_dict())
