@@ -55,15 +55,18 @@ def members_of(data: bytes, what: str) -> dict[str, bytes]:
 
 
 def _check_entries(entries: list[zipfile.ZipInfo], size: int, what: str) -> None:
-    names = [entry.filename for entry in entries]
+    names: set[str] = set()
     for entry in entries:
         parts = entry.filename.replace("\\", "/").split("/")
         if entry.filename.startswith("/") or ".." in parts or ":" in parts[0]:
             raise StorageError(f"{what} has a member {entry.filename!r}, which lies outside of the archive")
-        if names.count(entry.filename) > 1:
+        if entry.filename in names:
             raise StorageError(f"{what} has two members {entry.filename!r}")
+        names.add(entry.filename)
         if entry.compress_type != zipfile.ZIP_STORED:
             raise StorageError(f"{what}: member {entry.filename!r} is compressed, as no library writes it")
+    if entries and min(entry.header_offset for entry in entries) != 0:
+        raise StorageError(f"{what} is no zip archive, or damaged: it does not begin with its first member")
     if sum(entry.file_size for entry in entries) > size:
         raise StorageError(f"{what}: its members claim more bytes than the archive has")
 

@@ -113,7 +113,11 @@ class SavedModel:
         return self.data["policy_kwargs"].get(key, default)
 
     def records(self, key: str) -> Any:
-        """Return a setting that was pickled as records; None where it was not, or has something that is not read."""
+        """Return a setting that was pickled as records; None where it was not.
+
+        Raises:
+            StorageError: it has a name or an operation that is not read.
+        """
         return _records(self.data, key, self.what)
 
     def space(self, key: str) -> dict[str, Any]:
@@ -132,14 +136,19 @@ class SavedModel:
 
 
 def _records(data: Mapping[str, Any], key: str, what: str) -> Any:
-    """Return a setting that was pickled as records; None where it was not, or has something that is not read."""
+    """Return a setting that was pickled as records; None where it was not.
+
+    Raises:
+        StorageError: it has a name or an operation that is not read.
+    """
     value = data.get(key)
     if not isinstance(value, Mapping) or not isinstance(value.get(_SERIALIZED), str):
         return None
     try:
-        return read_records(base64.b64decode(value[_SERIALIZED], validate=True), _NAMES, f"{what}: {key}")
-    except (StorageError, ValueError):
-        return None
+        pickled = base64.b64decode(value[_SERIALIZED], validate=True)
+    except ValueError as error:
+        raise StorageError(f"{what}: {key} is damaged: {error}") from None
+    return read_records(pickled, _NAMES, f"{what}: {key}")
 
 
 def read_sb3(path: Path) -> SavedModel:
@@ -204,13 +213,14 @@ def _algorithm(data: Mapping[str, Any], tensors: Mapping[str, Tensor], what: str
     Raises:
         ConfigError: nothing here knows the policy.
     """
-    policy = _records(data, "policy_class", what)
-    if not isinstance(policy, Name):
-        text = data.get("policy_class", {})
-        module = text.get("__module__", "no module") if isinstance(text, Mapping) else text
+    try:
+        policy = _records(data, "policy_class", what)
+        reason = ""
+    except StorageError as error:
+        policy, reason = None, f": {error}"
+    if not isinstance(policy, Name) or policy.text not in _POLICIES:
         raise ConfigError(
-            f"{what}: its policy is a class of {module} that is not known here; known are "
-            f"{', '.join(sorted(_POLICIES))}; CnnPolicy and MultiInputPolicy cannot be taken along"
+            f"{what}: its policy is of a class that is not known here{reason}; known are {', '.join(sorted(_POLICIES))}"
         )
     algorithms = _POLICIES[policy.text]
     if "cg_max_steps" in data:
