@@ -129,6 +129,11 @@ def test_a_weight_that_is_not_finite(workdir, refused):
     assert "not finite" in refused(archive(workdir / "model.zip", {**members(), "policy.pth": saved(state)}))
 
 
+def test_a_tensor_that_no_network_has(workdir, refused):
+    state = {**state_of(members()), "my_layer.weight": torch.zeros(2, 2)}
+    assert "my_layer.weight" in refused(archive(workdir / "model.zip", {**members(), "policy.pth": saved(state)}))
+
+
 def test_moments_of_another_shape(workdir, refused):
     parts = members()
     optimizer = torch.load(zipfile_bytes(parts["policy.optimizer.pth"]), weights_only=True)

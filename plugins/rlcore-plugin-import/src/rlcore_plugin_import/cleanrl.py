@@ -24,6 +24,8 @@ from rlcore_plugin_import.layout import (
 
 _FURTHER: Final = 500_000
 _NOTE: Final = "a file of CleanRL has weights alone: settings are the defaults of its script, and optimizers begin anew"
+# what follows from the env, or from the config
+_UNUSED: Final = ("actor.action_scale", "actor.action_bias", "atoms")
 _LAYERS: Final = ("fc1", "fc2", "fc_mu")
 _LAYERS_OF_CRITICS: Final = ("fc1", "fc2", "fc3")
 
@@ -126,7 +128,7 @@ def _made(file: _File, algorithm: str, config: dict[str, Any], pieces: list[Piec
     """
     if any(tensor.ndim > 2 for tensor in file.tensors.values()):
         raise ConfigError(f"{file.what}: networks with convolutions cannot be taken along")
-    return Translation(algorithm, "CleanRL", config, pieces, file.tensors)
+    return Translation(algorithm, "CleanRL", config, pieces, file.tensors, unused=_UNUSED)
 
 
 def _ppo(file: _File) -> Translation:

@@ -61,12 +61,28 @@ def _fill_model(model: Any, translation: Translation) -> None:
             f"the model of {translation.algorithm} does not fit the one here: "
             + "; ".join([*(f"no place for {name}" for name in unknown), *(f"nothing for {name}" for name in lacking)])
         )
+    if translation.trains:
+        _check_all_are_used(translation)
     for name, tensor in made.items():
         _check_shape(name, tensor, places[name])
     with torch.no_grad():
         for name, tensor in made.items():
             places[name].copy_(tensor)
     model.policy.refresh()
+
+
+def _check_all_are_used(translation: Translation) -> None:
+    """Refuse tensors that no network here has.
+
+    Raises:
+        StorageError: there are some.
+    """
+    used = {name for piece in translation.pieces for name in piece.theirs} | {*translation.unused}
+    unknown = [name for name in translation.tensors if name not in used]
+    if unknown:
+        raise StorageError(
+            f"the model of {translation.algorithm} has tensors that no network here has: {', '.join(unknown[:5])}"
+        )
 
 
 def _is_needed(name: str, translation: Translation) -> bool:

@@ -109,6 +109,7 @@ class Translation:
         transforms: states of the transforms, by their names here.
         clocks: frames, updates and episodes so far.
         notes: what is not taken, or otherwise here.
+        unused: names of tensors of the file that no network here needs.
         trains: whether the run can go on; else its policy acts and is exported.
         num_envs: that it was trained in.
         spaces: what the file says of observations and actions; see `spaces.py`.
@@ -123,6 +124,7 @@ class Translation:
     transforms: dict[str, Any] = field(default_factory=dict)
     clocks: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    unused: Sequence[str] = ()
     trains: bool = True
     num_envs: int = 1
     spaces: Mapping[str, Any] = field(default_factory=dict)

@@ -20,6 +20,18 @@ _RECONSTRUCT: Final = tuple(f"{core}.multiarray._reconstruct" for core in _CORES
 _FROM_BUFFER: Final = tuple(f"{core}.numeric._frombuffer" for core in _CORES)
 # names of NumPy that a pickle of arrays has
 NUMPY_NAMES: Final = (*_SCALARS, *_RECONSTRUCT, *_FROM_BUFFER, "numpy.ndarray", "numpy.dtype")
+# spaces, with the generators of random numbers that they have; they are noted and not made
+SPACE_NAMES: Final = (
+    "gymnasium.spaces.box.Box",
+    "gymnasium.spaces.discrete.Discrete",
+    "gymnasium.spaces.multi_discrete.MultiDiscrete",
+    "gymnasium.spaces.multi_binary.MultiBinary",
+    "numpy.random._pickle.__generator_ctor",
+    "numpy.random._pickle.__bit_generator_ctor",
+    "numpy.random._pcg64.PCG64",
+    "numpy.random.bit_generator.SeedSequence",
+    "numpy.random.bit_generator.__pyx_unpickle_SeedSequence",
+)
 _KINDS: Final = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from rlcore.errors import ConfigError, StorageError
 from rlcore_plugin_import.archive import as_state_dict, load_tensors, members_of, read_file
 from rlcore_plugin_import.pickle_records import Name, Record, read_records
-from rlcore_plugin_import.pickled_arrays import NUMPY_NAMES, array_of
+from rlcore_plugin_import.pickled_arrays import NUMPY_NAMES, SPACE_NAMES, array_of
 
 _SERIALIZED: Final = ":serialized:"
 _SB3, _CONTRIB = "stable_baselines3", "sb3_contrib"
@@ -36,16 +36,8 @@ _POLICIES: Final = {
 # names of the pickles that are read: spaces and how often to train
 _NAMES: Final = (
     *NUMPY_NAMES,
+    *SPACE_NAMES,
     *_POLICIES,
-    "gymnasium.spaces.box.Box",
-    "gymnasium.spaces.discrete.Discrete",
-    "gymnasium.spaces.multi_discrete.MultiDiscrete",
-    "gymnasium.spaces.multi_binary.MultiBinary",
-    "numpy.random._pickle.__generator_ctor",
-    "numpy.random._pickle.__bit_generator_ctor",
-    "numpy.random._pcg64.PCG64",
-    "numpy.random.bit_generator.SeedSequence",
-    "numpy.random.bit_generator.__pyx_unpickle_SeedSequence",
     f"{_SB3}.common.type_aliases.TrainFreq",
     f"{_SB3}.common.type_aliases.TrainFrequencyUnit",
 )

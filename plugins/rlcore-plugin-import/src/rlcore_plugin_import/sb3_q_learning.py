@@ -84,8 +84,9 @@ def _network(names: Sequence[str], ours: str, saved: SavedModel, quantiles: int)
     """Return the pieces of a network; its last layer has the quantiles of each action together, and theirs apart."""
 
     def by_action(tensors: Sequence[Tensor]) -> Tensor:
-        rows = tensors[0].unflatten(0, (quantiles, -1))
-        return rows.transpose(0, 1).flatten(0, 1).contiguous()
+        (tensor,) = tensors
+        rest = tensor.shape[1:]
+        return tensor.reshape(quantiles, -1, *rest).transpose(0, 1).reshape(-1, *rest)
 
     pieces = layers(names, ours, saved.tensors)
     last = f"{ours}.layers.{len(names) - 1}."

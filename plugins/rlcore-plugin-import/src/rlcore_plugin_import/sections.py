@@ -243,6 +243,7 @@ def translation(saved: SavedModel, config: dict[str, Any], **keys: Any) -> Trans
         "Stable-Baselines3",
         config,
         tensors={**saved.tensors, **saved.variables},
+        unused=("ent_coef_tensor",),
         num_envs=max(1, saved.whole("n_envs", 1)),
         spaces=spaces_of(saved),
         **keys,

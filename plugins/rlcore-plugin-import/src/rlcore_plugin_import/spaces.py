@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from rlcore.envs import Packed
 from rlcore.errors import ConfigError
 
 
@@ -23,7 +24,7 @@ def check_space(role: str, named: Mapping[str, Any], space: gymnasium.Space[Any]
     Raises:
         ConfigError: it is another one.
     """
-    if not named or (role == "observation" and not isinstance(space, gymnasium.spaces.Box)):
+    if not named or isinstance(space, Packed):  # a mask is a leaf beside the observation
         return
     there = {**named}
     kind = there.pop("kind")

@@ -13,7 +13,7 @@ import numpy as np
 from rlcore.errors import ConfigError, StorageError
 from rlcore_plugin_import.archive import read_file
 from rlcore_plugin_import.pickle_records import Record, read_records
-from rlcore_plugin_import.pickled_arrays import NUMPY_NAMES, array_of
+from rlcore_plugin_import.pickled_arrays import NUMPY_NAMES, SPACE_NAMES, array_of
 
 if TYPE_CHECKING:
     from rlcore.types import Array
@@ -23,15 +23,9 @@ _NORMALIZE: Final = "stable_baselines3.common.vec_env.vec_normalize.VecNormalize
 _MOMENTS: Final = "stable_baselines3.common.running_mean_std.RunningMeanStd"
 _NAMES: Final = (
     *NUMPY_NAMES,
+    *SPACE_NAMES,
     _NORMALIZE,
     _MOMENTS,
-    "gymnasium.spaces.box.Box",
-    "gymnasium.spaces.discrete.Discrete",
-    "gymnasium.spaces.multi_discrete.MultiDiscrete",
-    "gymnasium.spaces.multi_binary.MultiBinary",
-    "numpy.random._pickle.__generator_ctor",
-    "numpy.random._pickle.__bit_generator_ctor",
-    "numpy.random._pcg64.PCG64",
 )
 _ARRAYS: Final = ("mean", "var", "count")
 
@@ -124,11 +118,13 @@ def _of_pickle(data: bytes, what: str) -> Normalisation:
     moments = fields.get("obs_rms")
     if normalises["norm_obs"] and isinstance(moments, dict):
         raise ConfigError(f"{what} normalises observations that are dicts, leaf by leaf, which cannot be taken along")
-    numbers = [_number(fields, name, what) for name in ("clip_obs", "clip_reward", "gamma", "epsilon")]
     return Normalisation(
         _moments(moments, what) if normalises["norm_obs"] else None,
         _moments(fields.get("ret_rms"), what) if normalises["norm_reward"] else None,
-        *numbers,
+        clip_observation=_number(fields, "clip_obs", what),
+        clip_reward=_number(fields, "clip_reward", what),
+        gamma=_number(fields, "gamma", what),
+        epsilon=_number(fields, "epsilon", what),
         training=fields.get("training") is not False,
     )
 
@@ -148,7 +144,8 @@ def _number(fields: Mapping[str, Any], name: str, what: str) -> float:
 def _moments(record: Any, what: str) -> Moments:
     if not isinstance(record, Record) or record.made_by.text != _MOMENTS:
         raise StorageError(f"{what} has no statistics of the kind RunningMeanStd")
-    return _checked(*(array_of(record.fields.get(name), f"{what}: {name}") for name in _ARRAYS), what)
+    mean, variance, count = (array_of(record.fields.get(name), f"{what}: {name}") for name in _ARRAYS)
+    return _checked(mean, variance, count, what)
 
 
 def _checked(mean: Array, variance: Array, count: Array, what: str) -> Moments:
