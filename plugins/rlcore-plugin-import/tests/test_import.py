@@ -8,6 +8,7 @@ import torch
 from rlcore_plugin_import.importing import import_model
 
 import rlcore
+from rlcore.errors import StorageError
 
 from .written_models import actions_of, archive, members
 
@@ -61,6 +62,16 @@ def test_the_command_says_what_comes_next(workdir, cli):
     again = cli("import", "ppo.zip", "--env", "CartPole-v1", "--name", "taken")
     assert again.code == 2
     assert "exists already" in again.err
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_no_folder(workdir, monkeypatch):
+    def full(self):
+        raise StorageError("the disk is full")
+
+    monkeypatch.setattr("rlcore.training.saving.Saving.quietly", full)
+    with pytest.raises(StorageError, match="the disk is full"):
+        import_model(archive(workdir / "ppo.zip", members()), "CartPole-v1")
+    assert not (workdir / "runs" / "ppo").exists()
 
 
 def test_an_optimizer_that_took_no_step_begins_anew_and_is_named(workdir):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from rlcore_plugin_import.spaces import check_space
 
 # what an agent is made of; the other sections say how it is trained
 _OF_AN_AGENT: Final = ("run", "plugins", "env", "transform", "model", "evaluator", "versions")
+_OF_STATES: Final = ("model", "transform", "progress")
 
 
 @dataclass(frozen=True)
@@ -84,11 +86,14 @@ def _check_spaces(run: Run, translation: Translation) -> None:
 
 
 def _write_training(config: Config, translation: Translation) -> None:
-    """Write a run that goes on."""
+    """Write a run that goes on; where that fails, its folder goes again: a resume would begin with other weights."""
     run = build(config)
     try:
         fill(run, translation)
         run.trainer.saving.quietly()
+    except BaseException:
+        shutil.rmtree(config.run.place, ignore_errors=True)
+        raise
     finally:
         run.trainer.shutdown()
 
@@ -108,6 +113,3 @@ def _write_agent(run: Run, config: Config, place: Path) -> None:
             store.save(Snapshot.of(states, run.trainer.progress), provenance)
         finally:
             claim.release()
-
-
-_OF_STATES: Final = ("model", "transform", "progress")
