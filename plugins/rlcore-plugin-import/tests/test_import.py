@@ -74,7 +74,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_no_folder(workdir, monkeypat
     assert not (workdir / "runs" / "ppo").exists()
 
 
-def test_an_optimizer_that_took_no_step_begins_anew_and_is_named(workdir):
+def test_an_optimizer_that_took_no_step_starts_over_and_is_named(workdir):
     parts = members()
     state = loaded(parts, "policy.optimizer.pth")
     buffer = io.BytesIO()

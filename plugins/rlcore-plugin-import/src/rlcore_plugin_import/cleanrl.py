@@ -23,7 +23,7 @@ from rlcore_plugin_import.layout import (
 )
 
 _FURTHER: Final = 500_000
-_NOTE: Final = "a file of CleanRL has weights alone: settings are the defaults of its script, and optimizers begin anew"
+_NOTE: Final = "a file of CleanRL has weights alone: settings are the defaults of its script, and optimizers start over"
 # what follows from the env, or from the config
 _UNUSED: Final = ("actor.action_scale", "actor.action_bias", "atoms")
 _LAYERS: Final = ("fc1", "fc2", "fc_mu")

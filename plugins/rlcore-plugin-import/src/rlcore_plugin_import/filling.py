@@ -17,7 +17,7 @@ _CONSTANTS: Final = (".fractions", ".support")
 
 
 def fill(run: Run, translation: Translation) -> list[str]:
-    """Fill a run that was built and not trained; return what of the optimizers begins anew, and why.
+    """Fill a run that was built and not trained; return what of the optimizers starts over, and why.
 
     Args:
         run: built from the config of the translation.
@@ -102,7 +102,7 @@ def _check_shape(name: str, tensor: Tensor, place: Tensor) -> None:
 def _fill_optimizer(
     optimizer: torch.optim.Optimizer, layout: OptimizerLayout, model: nn.Module, translation: Translation
 ) -> list[str]:
-    """Set the moments of an optimizer; return why it begins anew, if it does.
+    """Set the moments of an optimizer; return why it starts over, if it does.
 
     Raises:
         StorageError: the state is none of these parameters.
@@ -117,11 +117,11 @@ def _fill_optimizer(
     for parameter in (parameter for group in optimizer.param_groups for parameter in group["params"]):
         piece = pieces[names[id(parameter)]]
         if any(name not in states for name in piece.theirs):
-            return [f"optimizer {layout.section} begins anew: it has no moments of {piece.theirs[0]}"]
+            return [f"optimizer {layout.section} starts over: it has no moments of {piece.theirs[0]}"]
         made[parameter], taken = _state(piece, states, parameter)
         steps |= taken
     if len(steps) > 1:
-        return [f"optimizer {layout.section} begins anew: its parameters have taken different numbers of steps"]
+        return [f"optimizer {layout.section} starts over: its parameters have taken different numbers of steps"]
     optimizer.state.update(made)
     return []
 

@@ -154,7 +154,7 @@ def _train_freq(saved: SavedModel, notes: list[str]) -> int:
 
 
 def replay_section(saved: SavedModel, updates: int, notes: list[str]) -> dict[str, Any]:
-    """Return `[buffer]`, which fills anew before the first update.
+    """Return `[buffer]`, which fills again before the first update.
 
     Raises:
         ConfigError: the model learns from returns over several steps.
