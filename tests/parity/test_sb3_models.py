@@ -155,6 +155,7 @@ def optimizers_of(model):
     return {"actor": policy.actor.optimizer, "critics": policy.critic.optimizer, **further}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRAINABLE)
 def test_has_the_moments_of_the_file(name, take):
     model, imported = take(name)
@@ -243,6 +244,7 @@ def test_goes_on(name, take):
     assert any(not torch.equal(tensor, before[key]) for key, tensor in run.trainer.model.state_dict().items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ACT_ONLY)
 def test_what_cannot_go_on_acts_is_exported_and_says_so(name, take, cli):
     _, imported = take(name)
