@@ -77,6 +77,7 @@ PUBLISHED: Final = {
     "envpool": Published({"env": ("envpool",)}),
     "gymnasium": Published({"env": ("gymnasium",), "transform": ("observation-norm",)}),
     "health": Published({"hook": ("health",)}, of_core=True),
+    "import": Published({}, commands={"import": "make a run folder of a model that another library trained"}),
     "jax": Published({"env": ("jax",)}),
     "learners": Published(
         {},

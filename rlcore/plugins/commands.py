@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from rlcore.errors import MissingPluginError, PluginError
+from rlcore.errors import PluginError
 from rlcore.plugins.catalogue import PREFIX, PUBLISHED
 from rlcore.plugins.discovery import Installed, installed
 from rlcore.plugins.host import NO_PLUGINS
@@ -60,7 +60,9 @@ class PluginCommand:
             PluginError: it is not installed, claimed by two distributions, for another rlcore, or broken.
         """
         if not self.claims:
-            raise _not_installed(self.name)
+            blocked = f" ({NO_PLUGINS} is set)" if os.environ.get(NO_PLUGINS) else ""
+            need = f"rlcore {self.name.replace('.', ' ')} is provided by"
+            raise not_installed(need, PREFIX + _published()[self.name][0], blocked)
         if len(self.claims) > 1:
             owners = " and ".join(str(claim.owner) for claim in self.claims)
             raise PluginError(f"the command {self.name!r} is claimed by {owners}; uninstall one of them")
@@ -89,10 +91,3 @@ def _published() -> dict[str, tuple[str, str]]:
         for plugin, published in PUBLISHED.items()
         for command, text in published.commands.items()
     }
-
-
-def _not_installed(command: str) -> MissingPluginError:
-    blocked = f" ({NO_PLUGINS} is set)" if os.environ.get(NO_PLUGINS) else ""
-    return not_installed(
-        f"rlcore {command.replace('.', ' ')} is provided by", PREFIX + _published()[command][0], blocked
-    )
