@@ -13,7 +13,7 @@ import tomli_w
 
 import rlcore
 from rlcore.errors import ConfigError
-from rlcore_plugin_runners.affinity import bound, cpus_of
+from rlcore_plugin_runners.affinity import bound, cpus_of, of_one_process
 from rlcore_plugin_runners.agents import Agent
 from rlcore_plugin_runners.algos import Algorithm
 from rlcore_plugin_runners.context import LogContext, current
@@ -31,7 +31,7 @@ class MinibatchRl:
         agent: gives the model.
         sampler: gives the envs and the collector.
         n_steps: env steps of the whole run, rounded to whole iterations and log points; see `get_n_itr`.
-        seed: of every random number; default: 1, as in a config.
+        seed: of every random number; default: 1 and the `run_ID` of the `logger_context`, so that runs differ.
         affinity: `cuda_idx`, `master_cpus`, `workers_cpus`, `master_torch_threads`, `set_affinity`; of `make_affinity`.
         log_interval_steps: env steps between two rows of `progress.csv`, and between two snapshots.
         log_traj_window: episodes that a row is about.
@@ -64,8 +64,8 @@ class MinibatchRl:
             raise ConfigError(f"{type(self).__name__} takes {takes} sampler, and not {type(sampler).__name__}")
         self.algo, self.agent, self.sampler = algo, agent, sampler
         self.n_steps, self.log_interval_steps = int(n_steps), int(log_interval_steps)
-        self.seed = 1 if seed is None else seed
-        self.affinity = dict(affinity or {})
+        self.seed = seed
+        self.affinity = of_one_process(affinity or {})
         self.log_traj_window = 0 if self.evaluates else log_traj_window
         self.itr_batch_size = sampler.batch_T * sampler.batch_B * self.world_size
         self.log_interval_itrs = max(self.log_interval_steps // self.itr_batch_size, 1)
@@ -130,12 +130,18 @@ class MinibatchRl:
         n_itr, context = self.get_n_itr(), current()
         steps = self.sampler.batch_T * self.sampler.batch_B
         sections = {**self.algo.sections(steps), **self.sampler.sections(self.affinity)}
-        sections["model"] = self.agent.model(self.algo, n_itr)
+        sections["model"] = self.agent.section(self.algo, n_itr, self.itr_batch_size)
+        if schedulers := self.algo.schedulers(n_itr * self.itr_batch_size):
+            sections["scheduler"] = schedulers
+        if self.agent.recurrent and sections["buffer"]["use"] == "rollout":
+            sections["buffer"] |= _of_sequences(sections["buffer"]["minibatch_size"], self.sampler.batch_T)
         env = sections["env"]
         skip = env.get("frame_skip", 4 if env["use"] == "atari:atari" else 1)
         for section, key in _IN_FRAMES:
             if key in sections[section]:
                 sections[section][key] *= skip
+        if env["use"] == "atari:atari" and env["stack"] > 1 and "capacity" in sections["buffer"]:
+            sections["buffer"]["stack"] = env["stack"]
         sections["run"] = self._run(n_itr * self.itr_batch_size * skip)
         sections["metrics"] = {"every": {"iterations": self.log_interval_itrs}}
         if self.evaluates:
@@ -158,11 +164,17 @@ class MinibatchRl:
         cuda = self.affinity.get("cuda_idx")
         return {
             "name": "rlpyt",
-            "seed": self.seed,
+            "seed": self._seed(),
             "total_frames": total_frames,
             "device": "cpu" if cuda is None else f"cuda:{cuda}",
             "threads": self.affinity.get("master_torch_threads") or 1,
         }
+
+    def _seed(self) -> int:
+        if self.seed is not None:
+            return self.seed
+        run_id = 0 if (context := current()) is None else context.run_id
+        return 1 + int(run_id) if str(run_id).isdecimal() else 1
 
 
 class MinibatchRlEval(MinibatchRl):
@@ -185,6 +197,12 @@ class AsyncRlEval(AsyncRl):
     """The same, with evaluations."""
 
     evaluates = True
+
+
+def _of_sequences(minibatch_size: int, batch_steps: int) -> dict[str, Any]:
+    """Return the keys of a buffer for policies with a memory, whose minibatches have whole batches of some envs."""
+    envs = max(1, minibatch_size // batch_steps)
+    return {"use": "rollout-sequences", "sequence_length": batch_steps, "minibatch_size": envs * batch_steps}
 
 
 def write_params(context: LogContext) -> None:

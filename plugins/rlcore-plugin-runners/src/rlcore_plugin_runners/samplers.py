@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from rlcore.errors import ConfigError
+from rlcore_plugin_runners.collectors import check_collector
 from rlcore_plugin_runners.envs import sections_of
 from rlcore_plugin_runners.trajectories import TrajInfo
 
@@ -21,11 +22,11 @@ class SerialSampler:
         env_kwargs: its arguments.
         batch_T: steps of each env in a batch.
         batch_B: envs.
-        CollectorCls: None; collectors begin the next episode at once.
+        CollectorCls: a collector of rlpyt for this sampler; all begin the next episode at once.
         max_decorrelation_steps: 0; envs begin at a reset, and with another number a warning says so.
         TrajInfoCls: what is kept of each episode.
         eval_n_envs: envs that evaluate.
-        eval_CollectorCls: None.
+        eval_CollectorCls: one of its collectors that evaluate.
         eval_env_kwargs: as `env_kwargs`: envs for evaluation are made of the same config.
         eval_max_steps: not needed: every episode is played to its end, so that short ones are not favoured.
         eval_max_trajectories: episodes of an evaluation; default: one in each env.
@@ -38,6 +39,7 @@ class SerialSampler:
     """
 
     asynchronous: ClassVar[bool] = False
+    where: ClassVar[str] = "cpu"
 
     def __init__(
         self,
@@ -45,17 +47,17 @@ class SerialSampler:
         env_kwargs: Mapping[str, Any],
         batch_T: int,  # noqa: N803
         batch_B: int,  # noqa: N803
-        CollectorCls: None = None,  # noqa: N803
+        CollectorCls: type | None = None,  # noqa: N803
         max_decorrelation_steps: int = 100,
         TrajInfoCls: type[TrajInfo] = TrajInfo,  # noqa: N803
         eval_n_envs: int = 0,
-        eval_CollectorCls: None = None,  # noqa: N803
+        eval_CollectorCls: type | None = None,  # noqa: N803
         eval_env_kwargs: Mapping[str, Any] | None = None,
         eval_max_steps: int | None = None,
         eval_max_trajectories: int | None = None,
     ) -> None:
-        if CollectorCls is not None or eval_CollectorCls is not None:
-            raise ConfigError("CollectorCls: the sampler's class says how it collects; leave it out")
+        check_collector("CollectorCls", CollectorCls, self.where)
+        check_collector("eval_CollectorCls", eval_CollectorCls, self.where)
         if eval_env_kwargs is not None and dict(eval_env_kwargs) != dict(env_kwargs):
             raise ConfigError("eval_env_kwargs: evaluations are made of the envs of training; give them env_kwargs too")
         if max_decorrelation_steps:
@@ -105,6 +107,8 @@ class CpuSampler(SerialSampler):
 class GpuSampler(CpuSampler):
     """Steps the envs in worker processes, and acts for all of them in the process of the learner, on its device."""
 
+    where = "gpu"
+
     def _collector(self, affinity: Mapping[str, Any]) -> dict[str, Any]:
         return {"use": "parallel:central", "num_workers": self._workers(affinity)}
 
@@ -144,6 +148,8 @@ class AsyncGpuSampler(AsyncCpuSampler):
     Each worker acts with its own copy of the policy: where one process acted for all of them, they would wait while
     it learns. The batches are those of such a sampler.
     """
+
+    where = "gpu"
 
     def _collector(self, affinity: Mapping[str, Any]) -> dict[str, Any]:
         if affinity.get("cuda_idx") is not None:
