@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from rlcore_plugin_runners.samplers import AsyncSerialSampler as AsyncSerialSampler
     from rlcore_plugin_runners.samplers import CpuSampler as CpuSampler
     from rlcore_plugin_runners.samplers import GpuSampler as GpuSampler
+    from rlcore_plugin_runners.samplers import NoOverlapAlternatingSampler as NoOverlapAlternatingSampler
     from rlcore_plugin_runners.samplers import SerialSampler as SerialSampler
     from rlcore_plugin_runners.sync import SyncRl as SyncRl
     from rlcore_plugin_runners.sync import SyncRlEval as SyncRlEval
@@ -94,7 +95,7 @@ _MODULES = {
     "RecurrentGaussianPgAgent",
     "runners": "AsyncRl AsyncRlEval MinibatchRl MinibatchRlEval",
     "samplers": "AlternatingSampler AsyncCpuSampler AsyncGpuSampler AsyncSerialSampler CpuSampler "
-    "GpuSampler SerialSampler",
+    "GpuSampler NoOverlapAlternatingSampler SerialSampler",
     "sync": "SyncRl SyncRlEval",
     "trajectories": "AtariTrajInfo TrajInfo",
     "variants": "VariantLevel load_variant make_variants save_variant update_config",

@@ -9,7 +9,9 @@ from torch import nn
 
 from rlcore.errors import ConfigError
 from rlcore_plugin_runners.algos import DQN, TD3, Algorithm, CategoricalDQN
+from rlcore_plugin_runners.originals import CarriesRlpyt
 from rlcore_plugin_runners.references import plain, reference_to
+from rlcore_plugin_runners.samples import EnvSpaces
 
 _NATURE = "rlcore_plugin_cnn.bodies:NatureCNN"
 # of an argument of rlpyt's models, the key of [model]
@@ -23,18 +25,20 @@ _KEYS: Final = {
 _OF_BODY: Final = ("channels", "kernels", "strides", "features")
 
 
-class Agent:
+class Agent(CarriesRlpyt):
     """What all of them have.
 
     Args:
         ModelCls: a network of the script's own, as `own_model.py` says; default: those of rlcore.
         model_kwargs: its arguments; without it `hidden_sizes`, `lstm_size`, `channels`, `kernel_sizes`, `strides`,
             `fc_sizes`, `dueling`, and further keys of the section [model] as they are.
-        initial_model_state_dict: None; weights come with a run that goes on.
+        initial_model_state_dict: the weights that a new run begins with: `agent_state_dict` of a snapshot.
 
     Attributes:
         recurrent: whether it has a memory.
         model_kwargs: as given.
+        env_spaces: as `initialize` was told.
+        trainer: rlcore's, once a runner has built it.
     """
 
     family: ClassVar[str] = ""
@@ -46,11 +50,60 @@ class Agent:
         self,
         ModelCls: type[nn.Module] | None = None,  # noqa: N803, as in rlpyt
         model_kwargs: Mapping[str, Any] | None = None,
-        initial_model_state_dict: None = None,
+        initial_model_state_dict: Mapping[str, Any] | None = None,
     ) -> None:
-        if initial_model_state_dict is not None:
-            raise ConfigError("initial_model_state_dict: a run goes on by train(resume=True), with all of its state")
         self.ModelCls, self.model_kwargs = ModelCls, dict(model_kwargs or {})
+        self.initial_model_state_dict = initial_model_state_dict
+        self.trainer: Any = None
+
+    def initialize(
+        self,
+        env_spaces: EnvSpaces,
+        share_memory: bool = False,
+        global_B: int = 1,  # noqa: N803
+        env_ranks: Any = None,
+    ) -> None:
+        """Take in the spaces, and the weights that the script gave; called once the run is built.
+
+        Args:
+            env_spaces: of one env.
+            share_memory: False.
+            global_B: 1.
+            env_ranks: None.
+        """
+        self.env_spaces = env_spaces
+        if self.initial_model_state_dict is not None:
+            self.load_state_dict(self.initial_model_state_dict)
+
+    def to_device(self, cuda_idx: int | None = None) -> None:
+        """Do nothing: the model is on its device."""
+
+    def sample_mode(self, itr: int) -> None:
+        """Do nothing; called before an iteration samples."""
+
+    def train_mode(self, itr: int) -> None:
+        """Do nothing; called before an iteration optimises."""
+
+    def eval_mode(self, itr: int) -> None:
+        """Do nothing; called before an evaluation."""
+
+    @property
+    def model(self) -> Any:
+        """The model that is trained; None before a runner has built it."""
+        return None if self.trainer is None else self.trainer.model
+
+    def parameters(self) -> Any:
+        """Return the parameters of the model."""
+        return self.model.parameters()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the weights, as snapshots have them."""
+        state: dict[str, Any] = self.model.state_dict()
+        return state
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Set the weights."""
+        self.model.load_state_dict(state_dict)
 
     def section(self, algo: Algorithm, n_itr: int, itr_steps: int) -> dict[str, Any]:
         """Return the section [model].

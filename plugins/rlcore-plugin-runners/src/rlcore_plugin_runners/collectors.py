@@ -78,8 +78,8 @@ def check_collector(name: str, kind: type | None, where: str) -> None:
     if not isinstance(kind, type) or kind.__module__ != __name__ or issubclass(kind, _EVALUATE) != evaluates:
         raise ConfigError(
             f"{name} = {getattr(kind, '__name__', kind)}: the sampler's class says how it collects, and nobody would "
-            "call a class of your own. What an episode is told of goes into TrajInfoCls, what batches become into a hook at "
-            "batch_process; leave it out"
+            "call a class of your own. What an episode is told of goes into TrajInfoCls, what batches become into a "
+            "hook at batch_process; leave it out"
         )
     assert issubclass(kind, BaseCollector)
     if kind.where not in ("", where):

@@ -38,6 +38,17 @@ class LogContext:
     summary_writer: bool = False
     run_id: int | str = 0
 
+    def snapshot_name(self, itr: int) -> str | None:
+        """Return the name of the snapshot of an iteration; None where the mode keeps none.
+
+        Args:
+            itr: iteration, from 0.
+        """
+        if self.snapshot_mode == "last":
+            return "params.pkl"
+        kept = self.snapshot_mode == "all" or (self.snapshot_mode == "gap" and (itr + 1) % self.snapshot_gap == 0)
+        return f"itr_{itr}.pkl" if kept else None
+
     def checkpoint(self, log_interval_itrs: int, n_itr: int) -> dict[str, Any]:
         """Return the section [checkpoint].
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from rlcore.errors import ConfigError
 from rlcore_plugin_runners.collectors import check_collector
 from rlcore_plugin_runners.envs import sections_of
+from rlcore_plugin_runners.originals import CarriesRlpyt
+from rlcore_plugin_runners.samples import BatchSpec
 from rlcore_plugin_runners.trajectories import TrajInfo
 
 log = logging.getLogger(__name__)
 
 
-class SerialSampler:
+class SerialSampler(CarriesRlpyt):
     """Steps `batch_B` envs in this process, for batches of `batch_T` steps.
 
     Args:
@@ -33,6 +35,8 @@ class SerialSampler:
 
     Attributes:
         batch_T, batch_B: as given.
+        agent: as `initialize` was told.
+        trainer: rlcore's, once a runner has built it.
 
     Raises:
         ConfigError: an argument that has no counterpart.
@@ -66,6 +70,52 @@ class SerialSampler:
         self.TrajInfoCls = TrajInfoCls
         self._env = (EnvCls, dict(env_kwargs))
         self._evaluation = (int(eval_n_envs), int(eval_max_trajectories or eval_n_envs))
+        self.trainer: Any = None
+        self.play: Callable[[], list[TrajInfo]] = list  # a runner sets what evaluates
+
+    @property
+    def batch_spec(self) -> BatchSpec:
+        """The size of a batch."""
+        return BatchSpec(self.batch_T, self.batch_B)
+
+    @property
+    def batch_size(self) -> int:
+        """Steps of a batch, over all envs."""
+        return self.batch_T * self.batch_B
+
+    def initialize(
+        self,
+        agent: Any,
+        affinity: Any = None,
+        seed: int | None = None,
+        bootstrap_value: bool = False,
+        traj_info_kwargs: Mapping[str, Any] | None = None,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        """Take in the agent; called once the run is built.
+
+        Args:
+            agent: of the run.
+            affinity: of the run.
+            seed: of the run, as the script gave it.
+            bootstrap_value: False.
+            traj_info_kwargs: of the runner.
+            rank: of this process.
+            world_size: processes that train together.
+        """
+        self.agent = agent
+
+    def evaluate_agent(self, itr: int) -> list[TrajInfo]:
+        """Play the episodes of an evaluation.
+
+        Args:
+            itr: iteration, from 0.
+        """
+        return self.play()
+
+    def shutdown(self) -> None:
+        """Do nothing; called at the end of training, when all envs are closed."""
 
     def sections(self, affinity: Mapping[str, Any]) -> dict[str, Any]:
         """Return env, collector and hooks.
@@ -159,3 +209,7 @@ class AsyncGpuSampler(AsyncCpuSampler):
             )
         log.warning("AsyncGpuSampler: without a GPU it is AsyncCpuSampler: each worker acts with a copy of the policy")
         return super()._collector(affinity)
+
+
+class NoOverlapAlternatingSampler(AlternatingSampler):
+    """The same here: acting for one half does not wait for the other."""
