@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from rlcore.errors import ConfigError, RlcoreError
 from rlcore.process import companion, how_it_ended
-from rlcore_plugin_runners.affinity import bound, cpus_of
 from rlcore_plugin_runners.affinity_codes import affinity_from_code, get_n_run_slots, prepend_run_slot
 from rlcore_plugin_runners.context import get_log_dir
 from rlcore_plugin_runners.variants import save_variant
@@ -44,9 +43,9 @@ def run_experiments(
 ) -> None:
     """Run a script for each variant, as many side by side as the affinity code has slots, and wait for all.
 
-    Each is started as `python SCRIPT SLOT_AFFINITY_CODE LOG_DIR RUN_ID ARGUMENTS...`, bound to the CPUs of its slot.
-    Folders are below `data/local/DATE/TIME/EXPERIMENT_TITLE`; `experiments_tree.txt` there has all of them, and
-    `num_launched.txt` says how many were started.
+    Each is started as `python SCRIPT SLOT_AFFINITY_CODE LOG_DIR RUN_ID ARGUMENTS...`; its runner binds itself to the
+    CPUs of its slot, which `affinity_from_code` says. Folders are below `data/local/DATE/TIME/EXPERIMENT_TITLE`;
+    `experiments_tree.txt` there has all of them, and `num_launched.txt` says how many were started.
 
     Args:
         script: a file of Python.
@@ -103,11 +102,8 @@ class _Slots:
         self.failures: list[str] = []
         self._command, self._code = command, affinity_code
         self._started: list[_Started | None] = [None] * get_n_run_slots(affinity_code)
-        self._cpus = [self._cpus_of(slot) for slot in range(len(self._started))]
-
-    def _cpus_of(self, slot: int) -> set[int]:
-        affinity = affinity_from_code(prepend_run_slot(slot, self._code))
-        return set().union(*map(cpus_of, affinity if isinstance(affinity, list) else [affinity]))
+        for slot in range(len(self._started)):
+            affinity_from_code(prepend_run_slot(slot, affinity_code))  # refuse here what no run could take
 
     def start(self, arguments: list[str]) -> None:
         """Start a run as soon as there is a free slot."""
@@ -115,8 +111,7 @@ class _Slots:
             self._look()
         slot = self._started.index(None)
         command = [*self._command, prepend_run_slot(slot, self._code), *arguments]
-        with bound(self._cpus[slot]):
-            process = subprocess.Popen(command)
+        process = subprocess.Popen(command)
         companion.end_with_this(process.pid, signal.SIGTERM)  # it saves its state
         self._started[slot] = _Started(process, f"run {arguments[1]} in {arguments[0]}")
         log.info("slot %d: %s", slot, " ".join(command))

@@ -28,15 +28,20 @@ def reference_to(what: str, target: Any) -> str:
     if module == "__main__":
         module = getattr(sys.modules["__main__"], "__file__", None)
         module = None if module is None else str(Path(module).absolute())
-    if module is None or name is None or "<" in name:
+    reference = f"{module}:{name}"
+    if module is None or name is None or "<" in name or not _names(reference, target):
         raise ConfigError(
             f"{what} = {name or target}: it has no name in a module, by which a run finds it again; define it at the "
             "top of a file"
         )
-    reference = f"{module}:{name}"
-    if found(reference) is not target:
-        raise ConfigError(f"{what} = {name}: {reference} is something else; give it a name of its own")
     return reference
+
+
+def _names(reference: str, target: Any) -> bool:
+    try:
+        return found(reference) is target
+    except ConfigError:
+        return False
 
 
 def found(reference: str) -> Any:
