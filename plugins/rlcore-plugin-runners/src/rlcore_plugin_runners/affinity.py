@@ -58,8 +58,7 @@ def make_affinity(
         set_affinity: whether the run binds itself to its CPUs.
         cpu_reserved: cores of each process that trains which its workers leave alone.
         contexts_per_gpu: runs on one GPU.
-        sample_gpu_per_run: 0; of `AsyncRl`, workers act with copies of the policy on the CPU.
-        optim_sample_share_gpu: False, likewise.
+        sample_gpu_per_run, optim_sample_share_gpu: 0 and False: workers of `AsyncRl` act on the CPU.
         hyperthread_offset: what lies between the numbers of the two CPUs of a core; default: each CPU is a core.
         n_socket: sockets, each with as many of the cores in their order; runs are spread over them. Default: 1.
 
@@ -70,13 +69,7 @@ def make_affinity(
     Raises:
         ConfigError: there are not as many cores, or no such slot; or GPUs that act for workers.
     """
-    if sample_gpu_per_run or optim_sample_share_gpu:
-        raise ConfigError(
-            "sample_gpu_per_run, optim_sample_share_gpu: samplers that go on while the learner learns act on the CPU; "
-            "leave them out, and take AsyncCpuSampler"
-        )
-    if gpu_per_run > 1 and contexts_per_gpu > 1:
-        raise ConfigError(f"contexts_per_gpu = {contexts_per_gpu}: a run of {gpu_per_run} GPUs shares none of them")
+    _check_gpus(gpu_per_run, contexts_per_gpu, bool(sample_gpu_per_run or optim_sample_share_gpu))
     cores = _cores(n_cpu_core, hyperthread_offset or 0, n_socket or 1)
     ranks = gpu_per_run if n_gpu else 1
     slots = n_slots(len(cores), n_gpu, cpu_per_run, ranks, contexts_per_gpu)
@@ -87,13 +80,23 @@ def make_affinity(
             f"{len(cores)} cores and {n_gpu} GPUs; slots count from 0"
         )
     own, size = cores[run_slot * share : (run_slot + 1) * share], share // ranks
-    parts = [_affinity(own[rank * size : (rank + 1) * size], cpu_reserved, cpu_per_worker) for rank in range(ranks)]
+    flags = {"set_affinity": set_affinity, "async_sample": async_sample, "alternating": alternating}
+    parts = [
+        _affinity(own[rank * size : (rank + 1) * size], cpu_reserved, cpu_per_worker, flags) for rank in range(ranks)
+    ]
     for rank, part in enumerate(parts):
         part["cuda_idx"] = (run_slot * ranks + rank) % n_gpu if n_gpu else None
-        part |= {"set_affinity": set_affinity, "async_sample": async_sample, "alternating": alternating}
-        if alternating:
-            part["workers_cpus"] = [*part["workers_cpus"], *part["workers_cpus"]]
     return parts[0] if ranks == 1 else parts
+
+
+def _check_gpus(gpu_per_run: int, contexts_per_gpu: int, acts: bool) -> None:
+    if acts:
+        raise ConfigError(
+            "sample_gpu_per_run, optim_sample_share_gpu: samplers that go on while the learner learns act on the CPU; "
+            "leave them out, and take AsyncCpuSampler"
+        )
+    if gpu_per_run > 1 and contexts_per_gpu > 1:
+        raise ConfigError(f"contexts_per_gpu = {contexts_per_gpu}: a run of {gpu_per_run} GPUs shares none of them")
 
 
 def n_slots(cores: int, n_gpu: int, cpu_per_run: int | None, gpu_per_run: int, contexts_per_gpu: int) -> int:
@@ -121,15 +124,19 @@ def _cores(count: int | None, offset: int, sockets: int) -> list[list[int]]:
     return [core for at in range(sockets) for core in cores[at * size : at * size + count // sockets]]
 
 
-def _affinity(cores: Sequence[Sequence[int]], reserved: int, cpu_per_worker: int) -> AttrDict:
+def _affinity(
+    cores: Sequence[Sequence[int]], reserved: int, cpu_per_worker: int, flags: Mapping[str, bool]
+) -> AttrDict:
     free = cores[reserved:]
     groups = [free[at : at + cpu_per_worker] for at in range(0, len(free), cpu_per_worker)]
     workers = [[cpu for core in group for cpu in core] for group in groups]
+    workers_cpus = [cpus[0] if len(cpus) == 1 else cpus for cpus in workers]
     return AttrDict(
         master_cpus=[cpu for core in cores for cpu in core],
-        workers_cpus=[cpus[0] if len(cpus) == 1 else cpus for cpus in workers],
+        workers_cpus=workers_cpus * (2 if flags["alternating"] else 1),
         master_torch_threads=len(cores),
         worker_torch_threads=cpu_per_worker,
+        **flags,
     )
 
 

@@ -35,4 +35,4 @@ def make(env: str, arguments: Mapping[str, Any], render_mode: str | None = None)
 
 
 if ID not in gymnasium.registry:
-    gymnasium.register(ID, make)
+    gymnasium.register(ID, f"{__name__}:make")
