@@ -180,6 +180,10 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "kinds": kinds,
     "measured-speed": measured.speed,
     "measured-learning": measured.learning,
+    **{f"measured-beside-{peer}": partial(measured.beside, peer) for peer in ("cleanrl", "sb3", "torchrl")},
+    "measured-beside-rejax": measured.beside_rejax,
+    "measured-beside-rllib": measured.beside_rllib,
+    "measured-beside-rsl-rl": measured.beside_rsl_rl,
     **{f"reached-{name}": partial(preset_tables.reached, name) for name in _ALGORITHMS},
 }
 

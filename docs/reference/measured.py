@@ -1,8 +1,8 @@
-"""The tables of the README, made from the tables under `benchmarks/results/`, so that no figure is written twice."""
+"""The measured tables of the pages, made from the tables under `benchmarks/results/`: no figure is written twice."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -35,8 +35,7 @@ LEARNERS: Final = {name: PEERS.get(name, name) for name in ("rlcore", "sb3", "cl
 
 def speed() -> str:
     """Return how many times the frames per second of each peer rlcore has, eager and compiled."""
-    rows = [*_ppo_ratios(), *((title, _off_policy_ratios(name)) for name, title in OFF_POLICY.items())]
-    cells = [[title, *(ratios.get(peer, "") for peer in PEERS)] for title, ratios in rows]
+    cells = [[title, *(ratios.get(peer, "") for peer in PEERS)] for title, ratios in _ratios()]
     return table(["eager, compiled", *PEERS.values()], cells)
 
 
@@ -47,6 +46,55 @@ def learning() -> str:
         outcomes = {row["peer"]: row for row in _rows(f"learning-{name}.md")}
         cells.append([title, *(_outcome(outcomes.get(peer)) for peer in LEARNERS)])
     return table(["", *LEARNERS.values()], cells)
+
+
+def beside(peer: str) -> str:
+    """Return how many times the frames per second of one peer rlcore has, by what is trained."""
+    rows = [(title, ratios.get(peer, "")) for title, ratios in _ratios()]
+    return _eager_and_compiled((title, ratios.split(", ")) for title, ratios in rows if ratios)
+
+
+def beside_rllib() -> str:
+    """Return how many times the samples per second of RLlib's groups of learners those of rlcore have."""
+    sides = {row["side"]: row for row in _rows("learners.md")}
+    rllib = {count: _number(sides[f"rllib, {count} learners, eager"]["samples/s"]) for count in range(3)}
+    rows = []
+    for count, theirs in rllib.items():
+        ours = [_number(sides[f"rlcore, {count} learners, {mode}"]["samples/s"]) for mode in ("eager", "compile")]
+        rows.append((f"PPO, `num_learners={count}`", [f"{number / theirs:.1f}" for number in ours]))
+    lstm = next(row for row in _rows("speed-lstm.md") if row["system"] == "rllib")
+    ratios = [_median(lstm["rlcore / it"]), _median(lstm["rlcore, compiled / it"])]
+    return _eager_and_compiled([*rows, ("PPO with an LSTM, CartPole without its velocities", ratios)])
+
+
+def beside_rejax() -> str:
+    """Return how many times the frames per second of rejax rlcore has."""
+    return _of_sides("device-jax.md", "ratio to rejax (range)", lambda row: f"{row['algorithm']}, {row['envs']} envs")
+
+
+def beside_rsl_rl() -> str:
+    """Return how many times the frames per second of rsl_rl rlcore has."""
+    return _of_sides("device-rsl-rl.md", "times rsl_rl", lambda row: f"PPO, {row['envs']} envs")
+
+
+def _of_sides(file: str, column: str, title: Callable[[Mapping[str, str]], str]) -> str:
+    """Return the ratios of a result file with a row for each side."""
+    rows: dict[str, dict[str, str]] = {}
+    for row in _rows(file):
+        rows.setdefault(title(row), {})[row["side"]] = row[column]
+    return _eager_and_compiled(
+        (name, [_median(sides["rlcore"]), _median(sides["rlcore, compiled"])]) for name, sides in rows.items()
+    )
+
+
+def _eager_and_compiled(rows: Iterable[tuple[str, list[str]]]) -> str:
+    return table(["times the peer", "eager", "compiled"], [[title, *ratios] for title, ratios in rows])
+
+
+def _ratios() -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield what is trained, and the ratios to each peer, eager and compiled."""
+    yield from _ppo_ratios()
+    yield from ((title, _off_policy_ratios(name)) for name, title in OFF_POLICY.items())
 
 
 def _outcome(row: Mapping[str, str] | None) -> str:

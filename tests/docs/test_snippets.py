@@ -4,6 +4,7 @@ How a fence is treated follows from its info string; see CONTRIBUTING.md for wha
 
     python              executed; the snippets of a page share names and a folder
     python file=NAME    written to that file, for a later snippet to use; must compile
+    python needs=MODULE the same as without, where that module is installed; else it must compile
     python from=PATH    lines of that file, as they stand there; all of them, over the page; a test runs the file
     toml                a full config, validated by load_config; written when it has file=NAME
     toml excerpt        merged into examples/ppo-idp.toml, then validated
@@ -33,6 +34,7 @@ import sys
 import tempfile
 import tomllib
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -165,7 +167,7 @@ def test_python_of_the_readme_of_a_plugin_runs(page, folder):
 
 def run_python(snippet: Snippet, names: dict[str, object]) -> None:
     code = compile("\n" * snippet.line + snippet.text, str(snippet.page), "exec")
-    if "file" in snippet.flags:
+    if "file" in snippet.flags or ("needs" in snippet.flags and find_spec(snippet.flags["needs"]) is None):
         return
     before = set(names)
     with contextlib.redirect_stdout(io.StringIO()):

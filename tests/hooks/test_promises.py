@@ -48,8 +48,8 @@ CONFIGS = {
     "update-weights": {},
     "video": {},
 }
-# those that need a buffer of data: the suite of hooks runs them in the tests of their plugin
-ELSEWHERE = {"fqe"}
+# those that need a buffer of data, or an env of their plugin: the suite of hooks runs them in its tests
+ELSEWHERE = {"env-log", "fqe"}
 INTERNAL = {
     "status": lambda folder: StatusHook(Status(folder)),
     "progress-lines": lambda folder: ProgressLines(),
