@@ -18,6 +18,7 @@ class Network(nn.Module):
         return (torch.softmax(outputs, -1), value.squeeze(-1)) if self.policy else outputs
 
 
+DISCRETE = {"use": "testing:toy", "actions": "discrete"}
 NETWORK = f"{__file__}:Network"
 
 
@@ -39,8 +40,22 @@ class TestDiagnosticsOfEvaluations(HookContract):
 class TestPolicyNetwork(ModelContract):
     use = "runners:policy-network"
     config = {"network": NETWORK, "network_kwargs": {"policy": True}}
+    around = {"env": DISCRETE}
+
+    def test_gradients_reach_every_weight_of_the_actor(self):
+        """Its network is that of the critic too: both together reach every weight."""
+        model = self.make(self.bench())
+        parameters, values = model.actor_and_critic(torch.rand(6, *model.actor.network.layers[0].weight.shape[1:]))
+        (parameters[:, 0].sum() + values.sum()).backward()
+        assert all(parameter.grad is not None for parameter in model.parameters())
 
 
 class TestValueNetwork(ModelContract):
     use = "runners:value-network"
     config = {"network": NETWORK}
+    around = {
+        "env": DISCRETE,
+        "loss": {"use": "dqn"},
+        "estimator": None,
+        "buffer": {"use": "rollout", "minibatch_size": 8},
+    }

@@ -58,7 +58,8 @@ def make_affinity(
         set_affinity: whether the run binds itself to its CPUs.
         cpu_reserved: cores of each process that trains which its workers leave alone.
         contexts_per_gpu: runs on one GPU.
-        sample_gpu_per_run, optim_sample_share_gpu: 0 and False: workers of `AsyncRl` act on the CPU.
+        sample_gpu_per_run: 0: workers of `AsyncRl` act on the CPU.
+        optim_sample_share_gpu: False, likewise.
         hyperthread_offset: what lies between the numbers of the two CPUs of a core; default: each CPU is a core.
         n_socket: sockets, each with as many of the cores in their order; runs are spread over them. Default: 1.
 
@@ -79,14 +80,17 @@ def make_affinity(
             f"run_slot = {run_slot} of {slots} with {share} cores each, cpu_reserved = {cpu_reserved}: there are "
             f"{len(cores)} cores and {n_gpu} GPUs; slots count from 0"
         )
-    own, size = cores[run_slot * share : (run_slot + 1) * share], share // ranks
+    own = cores[run_slot * share : (run_slot + 1) * share]
     flags = {"set_affinity": set_affinity, "async_sample": async_sample, "alternating": alternating}
-    parts = [
-        _affinity(own[rank * size : (rank + 1) * size], cpu_reserved, cpu_per_worker, flags) for rank in range(ranks)
-    ]
+    parts = [_affinity(part, cpu_reserved, cpu_per_worker, flags) for part in _divided(own, ranks)]
     for rank, part in enumerate(parts):
         part["cuda_idx"] = (run_slot * ranks + rank) % n_gpu if n_gpu else None
     return parts[0] if ranks == 1 else parts
+
+
+def _divided(cores: list[list[int]], count: int) -> list[list[list[int]]]:
+    size = len(cores) // count
+    return [cores[at * size : (at + 1) * size] for at in range(count)]
 
 
 def _check_gpus(gpu_per_run: int, contexts_per_gpu: int, acts: bool) -> None:

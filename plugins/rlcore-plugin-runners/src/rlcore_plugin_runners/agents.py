@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from torch import nn
 
-from rlcore.errors import ConfigError
+from rlcore.errors import ConfigError, NotSupportedError
 from rlcore_plugin_runners.algos import DQN, TD3, Algorithm, CategoricalDQN
 from rlcore_plugin_runners.originals import CarriesRlpyt
 from rlcore_plugin_runners.references import plain, reference_to
@@ -52,6 +52,11 @@ class Agent(CarriesRlpyt):
         model_kwargs: Mapping[str, Any] | None = None,
         initial_model_state_dict: Mapping[str, Any] | None = None,
     ) -> None:
+        if callable(self):  # names with two underscores are Python's, which Carries leaves alone
+            raise NotSupportedError(
+                f"{type(self).__name__}.__call__ would never be called: rlpyt calls it, rlcore does not; hand a "
+                "network to ModelCls, or write a model"
+            )
         self.ModelCls, self.model_kwargs = ModelCls, dict(model_kwargs or {})
         self.initial_model_state_dict = initial_model_state_dict
         self.trainer: Any = None

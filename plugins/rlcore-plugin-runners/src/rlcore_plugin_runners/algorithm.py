@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,6 +23,7 @@ class Algorithm(CarriesRlpyt):
         family: of agents that it trains.
         agent, n_itr, batch_spec, mid_batch_reset, rank: as `initialize` was told.
         trainer: rlcore's, once a runner has built it.
+        take_steps: takes the optimisation steps of an iteration; the runner sets it.
     """
 
     discount: float = 0.99
@@ -41,6 +42,7 @@ class Algorithm(CarriesRlpyt):
             if getattr(self, name) != value:
                 raise ConfigError(f"{name} = {getattr(self, name)!r}: it has no counterpart here; leave it out")
         self.trainer: Any = None
+        self.take_steps: Callable[[], Any] = self._not_begun
 
     def sections(self, itr_steps: int) -> Sections:
         """Return the sections of the config.
@@ -93,12 +95,7 @@ class Algorithm(CarriesRlpyt):
         """
         return self.take_steps()
 
-    def take_steps(self) -> Any:
-        """Take the optimisation steps; the runner sets what does so in each iteration.
-
-        Raises:
-            ConfigError: no runner has begun.
-        """
+    def _not_begun(self) -> Any:
         raise ConfigError(f"{type(self).__name__}: a runner calls it in training; startup() and train() begin it")
 
     @property

@@ -8,7 +8,7 @@ from functools import cache, partial
 from importlib.resources import files
 from typing import Any, Final
 
-from rlcore_plugin_learners.overrides import Carries, Original
+from rlcore.types import Carries, Original
 
 _NETWORK: Final = "hand a network to ModelCls, or write a model"
 _LOSS: Final = "override optimize_agent, or write a loss"
@@ -20,7 +20,7 @@ _BUFFER: Final = "the arguments of the constructor say it, or write a buffer"
 _KIND: Final = "the class says it; derive from another one"
 _INSTEAD: Final = {
     **dict.fromkeys(
-        ("__call__", "make_env_to_model_kwargs", "pi", "q", "q_at_mu", "step", "target", "target_q", "value"), _NETWORK
+        ("make_env_to_model_kwargs", "pi", "q", "q_at_mu", "step", "target", "target_q", "value"), _NETWORK
     ),
     **dict.fromkeys(("models", "shared_mu_model", "target_q_at_mu"), _NETWORK),
     **dict.fromkeys(("mu_parameters", "pi_parameters", "q1_parameters", "q2_parameters", "q_parameters"), _NETWORK),
