@@ -146,7 +146,7 @@ PUBLISHED: Final = {
         },
     ),
     "rsl-rl": Published({"env": ("rsl-rl",), "hook": ("env-log",), "loss": ("adaptive-ppo",), "model": ("rsl-rl",)}),
-    "runners": Published({"hook": ("diagnostics",)}),
+    "runners": Published({"hook": ("diagnostics",), "model": ("policy-network", "value-network")}),
     "sac": Published(
         {
             "loss": ("crossq", "ddpg", "discrete-sac", "sac", "td3"),

@@ -284,7 +284,7 @@ REFUSED = {
     "snapshot of several": (lambda: runner_of(SyncRl, affinity=TWO).get_itr_snapshot(0), "rlcore ckpt"),
     "sampler": (lambda: runner_of(sampler=sampler_of(AsyncSerialSampler)), "takes a synchronous sampler"),
     "agent": (lambda: MinibatchRl(PPO(), DqnAgent(), sampler_of(), n_steps=64).train(), "'policy gradient'"),
-    "env": (lambda: runner_of(sampler=SerialSampler(object, {}, 8, 4, max_decorrelation_steps=0)).train(), "gym_make"),
+    "env": (lambda: runner_of(sampler=SerialSampler(object, {}, 8, 4, max_decorrelation_steps=0)).train(), "gymnasium"),
     "evaluation": (lambda: runner_of(MinibatchRlEval, sampler_of(eval_n_envs=0)).train(), "eval_n_envs"),
     "other env": (lambda: sampler_of(eval_env_kwargs={"id": "Acrobot-v1"}), "eval_env_kwargs"),
     "mode": (lambda: logger_context("x", 0, "x", snapshot_mode="some").__enter__(), "snapshot_mode = 'some'"),
@@ -340,4 +340,5 @@ def test_an_episode_whose_beginning_was_not_seen_is_no_trajectory():
             if end := step + 1 == length:
                 hook.episode_end(Episode(5.0, length + forgotten, 0, {}))
             hook._step(0, zero, zero, 1.0, end)
+    hook.post_steps(None)
     assert [info["Length"] for info in hook.state_dict()["infos"]] == [3, 4]

@@ -18,8 +18,9 @@ from rlcore.envs import observation_dtype
 from rlcore.errors import RlcoreError
 from rlcore.types import Context, Key, Progress, RunInfo
 from rlcore_plugin_replay.pace import STATE, ReplayRatio
+from rlcore_plugin_replay.room import check_room
 from rlcore_plugin_replay.stacks import StackConfig
-from rlcore_plugin_replay.storage import StorageKind, allocate, check_room
+from rlcore_plugin_replay.storage import StorageKind, allocate
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
@@ -169,18 +170,24 @@ class SamplingBuffer(ABC):
         return 'the replay buffer is not in the checkpoints ([buffer] save = "none"); a resume begins with an empty one'
 
     def _check_memory(self) -> None:
-        """Refuse a capacity that the device has no memory for; of stacks nothing is said.
+        """Refuse a capacity that the device, or the host at the end of the run, has no memory for.
 
         Raises:
             ConfigError: it has not.
         """
-        spec = self._context.built.get("env_spec")
-        stacks = isinstance(self._config, StackConfig) and self._config.stack is not None
-        if spec is None or stacks or spec.observation_space.shape is None:
+        spec, config = self._context.built.get("env_spec"), self._config
+        if spec is None or config.storage == "memmap" or spec.observation_space.shape is None:
             return
         space = spec.observation_space
         observation_bytes = math.prod(space.shape) * observation_dtype(space).itemsize
-        check_room(self._config.capacity, self.observations_per_row * observation_bytes, self._device)
+        stack = config.stack if isinstance(config, StackConfig) else None
+        steps = self._context.run.total_frames // spec.frame_skip
+        if stack is not None:
+            check_room(config.capacity, steps, observation_bytes // stack, self._device)
+            return
+        row_bytes = self.observations_per_row * observation_bytes
+        hint = "store each frame of stacks once with stack, " if len(space.shape) > 2 else ""
+        check_room(config.capacity, steps, row_bytes, self._device, hint)
 
     def _updates(self, empty: bool) -> int:
         if self._ratio is not None:

@@ -12,36 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlcore.errors import ConfigError, StorageError
+from rlcore.errors import StorageError
 from rlcore_plugin_replay.layout import WORD
 
 StorageKind = Literal["device", "memory", "memmap"]
 
 FOLDER: Final = "replay"
-
-
-def check_room(capacity: int, row_bytes: int, device: torch.device) -> None:
-    """Refuse rows for which a device has no memory, before the first of them is there.
-
-    The memory of the host is taken when rows are written, so nothing is said of it.
-
-    Args:
-        capacity: number of rows.
-        row_bytes: that a row takes at least.
-        device: of the rows.
-
-    Raises:
-        ConfigError: they are more than the whole memory of the device.
-    """
-    if device.type == "cpu":
-        return
-    tell = getattr(torch.get_device_module(device), "mem_get_info", None)
-    if tell is not None and capacity * row_bytes > (total := tell(device)[1]):
-        raise ConfigError(
-            f"[buffer] capacity = {capacity:,}: rows of at least {row_bytes:,} bytes take "
-            f"{capacity * row_bytes / 2**30:,.1f} GiB, and {device} has {total / 2**30:,.1f} GiB; lower it to at most "
-            f'{total // row_bytes:,}, or keep rows elsewhere with storage = "memory" or "memmap"'
-        )
 
 
 def allocate(kind: StorageKind, shape: tuple[int, int], device: torch.device, folder: Path | None) -> Tensor:

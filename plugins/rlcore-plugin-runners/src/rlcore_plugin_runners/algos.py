@@ -2,52 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
-
 from rlcore.errors import ConfigError
-
-Sections = dict[str, Any]
-
-
-@dataclass(kw_only=True)
-class Algorithm:
-    """What all of them have.
-
-    Attributes:
-        family: of agents that it trains.
-    """
-
-    discount: float = 0.99
-    learning_rate: float = 1e-3
-    OptimCls: type[torch.optim.Optimizer] = torch.optim.Adam
-    optim_kwargs: dict[str, Any] | None = None
-    clip_grad_norm: float = 1.0
-    initial_optim_state_dict: dict[str, Any] | None = None
-
-    family: ClassVar[str] = ""
-
-    def __post_init__(self) -> None:
-        if self.initial_optim_state_dict is not None:
-            raise ConfigError("initial_optim_state_dict: a run goes on by train(resume=True), with all of its state")
-
-    def sections(self, itr_steps: int) -> Sections:
-        """Return the sections of the config.
-
-        Args:
-            itr_steps: env steps of one iteration, over all envs.
-        """
-        raise NotImplementedError
-
-    def samples_per_update(self, itr_steps: int) -> int:
-        """Return how many samples an optimisation step takes."""
-        raise NotImplementedError
-
-    def _optimizer(self, lr: float | None = None, **more: Any) -> Sections:
-        use = self.OptimCls.__name__.lower()
-        return {"use": use, "lr": lr or self.learning_rate, **(self.optim_kwargs or {}), **more}
+from rlcore_plugin_runners.algorithm import Algorithm as Algorithm
+from rlcore_plugin_runners.algorithm import Sections
 
 
 @dataclass(kw_only=True)
@@ -97,14 +58,16 @@ class PPO(A2C):
         return max(1, itr_steps // self.minibatches)
 
     def sections(self, itr_steps: int) -> Sections:
-        """Return those of A2C with another loss and several epochs, and the schedules."""
+        """Return those of A2C with another loss and several epochs."""
         found = super().sections(itr_steps)
         found["loss"] |= {"use": "ppo:ppo", "clip_epsilon": self.ratio_clip}
         found["buffer"]["epochs"] = self.epochs
-        if self.linear_lr_schedule:  # of the learning rate and of the range, which stays above 0
-            falls = {"use": "linear", "target": "loss.clip_epsilon", "final": 0.01}
-            found["scheduler"] = [{"use": "linear"}, falls]
         return found
+
+    def schedulers(self, steps: int) -> list[Sections]:
+        """Return those of the learning rate and of the range, which stays above 0."""
+        falls = {"use": "linear", "target": "loss.clip_epsilon", "final": 0.01}
+        return [{"use": "linear"}, falls] if self.linear_lr_schedule else []
 
 
 @dataclass(kw_only=True)
@@ -119,6 +82,11 @@ class _OffPolicy(Algorithm):
     prioritized_replay: bool = False
     pri_alpha: float = 0.6
     pri_beta_init: float = 0.4
+    updates_per_sync: int = 1
+    bootstrap_timelimit: bool = True
+    ReplayBufferCls: None = None
+
+    fixed: ClassVar[Mapping[str, Any]] = {"updates_per_sync": 1, "bootstrap_timelimit": True, "ReplayBufferCls": None}
 
     def samples_per_update(self, itr_steps: int) -> int:
         """Return the size of a minibatch."""
@@ -166,13 +134,29 @@ class DQN(_OffPolicy):
     learning_rate: float = 2.5e-4
     clip_grad_norm: float = 10.0
     double_dqn: bool = False
+    eps_steps: float = 1_000_000
+    pri_beta_final: float = 1.0
+    pri_beta_steps: float = 50_000_000
+    default_priority: None = None
 
     family: ClassVar[str] = "Q-learning"
+    fixed: ClassVar[Mapping[str, Any]] = {**_OffPolicy.fixed, "default_priority": None}
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.delta_clip not in (None, 1.0):
             raise ConfigError(f"delta_clip = {self.delta_clip}: errors are clipped at 1, or with None not at all")
+        if self.optim_kwargs is None:
+            self.optim_kwargs = {"eps": 0.01 / self.batch_size}
+
+    def schedulers(self, steps: int) -> list[Sections]:
+        """Return that of `beta`, where priorities count and it changes."""
+        if not self.prioritized_replay or self.pri_beta_final == self.pri_beta_init:
+            return []
+        way = min(1.0, steps / self.pri_beta_steps)
+        end = self.pri_beta_init + way * (self.pri_beta_final - self.pri_beta_init)
+        fraction = min(1.0, self.pri_beta_steps / steps)
+        return [{"use": "linear", "target": "buffer.beta", "final": end / self.pri_beta_init, "fraction": fraction}]
 
     def _loss(self) -> Sections:
         return {"use": "dqn:dqn", "double": self.double_dqn, "error": "l2" if self.delta_clip is None else "smooth_l1"}
@@ -190,6 +174,75 @@ class CategoricalDQN(DQN):
 
 
 @dataclass(kw_only=True)
+class R2D1(DQN):
+    """Q-learning with a memory, from sequences of the past."""
+
+    discount: float = 0.997
+    batch_T: int = 80  # noqa: N815, as in rlpyt
+    batch_B: int = 64  # noqa: N815
+    warmup_T: int = 40  # noqa: N815
+    store_rnn_state_interval: int = 40
+    min_steps_learn: int = 100_000
+    delta_clip: float | None = None
+    replay_ratio: float = 1
+    target_update_interval: int = 2500
+    n_step_return: int = 5
+    learning_rate: float = 1e-4
+    clip_grad_norm: float = 80.0
+    double_dqn: bool = True
+    prioritized_replay: bool = True
+    pri_beta_init: float = 0.9
+    pri_beta_final: float = 0.9
+    pri_eta: float = 0.9
+    input_priorities: bool = True
+    input_priority_shift: int | None = None
+    value_scale_eps: float = 1e-3
+
+    fixed: ClassVar[Mapping[str, Any]] = {
+        **DQN.fixed,
+        "input_priorities": True,
+        "input_priority_shift": None,
+        "value_scale_eps": 1e-3,
+    }
+
+    def __post_init__(self) -> None:
+        self.batch_size = self.batch_B
+        if self.optim_kwargs is None:
+            self.optim_kwargs = {"eps": 1e-3}
+        super().__post_init__()
+        if not 1 <= self.store_rnn_state_interval <= self.batch_T:
+            raise ConfigError(
+                f"store_rnn_state_interval = {self.store_rnn_state_interval}: sequences begin with a state that is "
+                f"stored, each {self.batch_T} steps (batch_T) or more often; give it a number from 1 to that"
+            )
+
+    def samples_per_update(self, itr_steps: int) -> int:
+        """Return the steps of a minibatch, with those that only bring the state up to date."""
+        return (self.batch_T + self.warmup_T) * self.batch_B
+
+    def sections(self, itr_steps: int) -> Sections:
+        """Return those of DQN with sequences."""
+        sections = super().sections(itr_steps)
+        buffer = {
+            "use": "replay:sequences",
+            "sequence_length": self.batch_T,
+            "burn_in": self.warmup_T,
+            "overlap": self.batch_T - self.store_rnn_state_interval,
+            "alpha": self.pri_alpha if self.prioritized_replay else 0.0,
+            "beta": self.pri_beta_init,
+            "eta": self.pri_eta,
+            # only the steps that are trained on count here
+            "replay_ratio": self.replay_ratio * self.batch_T / (self.batch_T + self.warmup_T),
+        }
+        sections["buffer"] |= buffer
+        return sections
+
+    def _loss(self) -> Sections:
+        error = "l2" if self.delta_clip is None else "smooth_l1"
+        return {"use": "dqn:r2d2", "double": self.double_dqn, "error": error}
+
+
+@dataclass(kw_only=True)
 class SAC(_OffPolicy):
     """Soft actor-critic."""
 
@@ -198,8 +251,11 @@ class SAC(_OffPolicy):
     fixed_alpha: float | None = None
     reward_scale: float = 1.0
     target_entropy: str | float = "auto"
+    action_prior: str = "uniform"
+    reparameterize: bool = True
 
     family: ClassVar[str] = "soft actor-critic"
+    fixed: ClassVar[Mapping[str, Any]] = {**_OffPolicy.fixed, "action_prior": "uniform", "reparameterize": True}
 
     def sections(self, itr_steps: int) -> Sections:
         """Return those of all, and the transform that scales rewards."""
@@ -224,7 +280,9 @@ class DDPG(_OffPolicy):
     learning_rate: float = 1e-4
     q_learning_rate: float = 1e-3
     clip_grad_norm: float = 1e8
+    q_target_clip: float = 1e6
 
+    fixed: ClassVar[Mapping[str, Any]] = {**_OffPolicy.fixed, "q_target_clip": 1e6}
     family: ClassVar[str] = "deterministic policy"
 
     def _loss(self) -> Sections:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
@@ -14,6 +15,7 @@ from rlcore.errors import ConfigError
 
 SNAPSHOT_MODES: Final = ("none", "last", "all", "gap")
 _MANY: Final = 1_000_000_000
+LOG_DIR: Final = Path("data/local")
 
 
 @dataclass
@@ -26,6 +28,7 @@ class LogContext:
         snapshot_mode: one of `SNAPSHOT_MODES`.
         snapshot_gap: iterations between two snapshots of the mode `gap`, at least those between two log points.
         summary_writer: whether TensorBoard gets the metrics too.
+        run_id: of the run.
     """
 
     folder: Path
@@ -33,6 +36,18 @@ class LogContext:
     snapshot_mode: str = "none"
     snapshot_gap: int = 1
     summary_writer: bool = False
+    run_id: int | str = 0
+
+    def snapshot_name(self, itr: int) -> str | None:
+        """Return the name of the snapshot of an iteration; None where the mode keeps none.
+
+        Args:
+            itr: iteration, from 0.
+        """
+        if self.snapshot_mode == "last":
+            return "params.pkl"
+        kept = self.snapshot_mode == "all" or (self.snapshot_mode == "gap" and (itr + 1) % self.snapshot_gap == 0)
+        return f"itr_{itr}.pkl" if kept else None
 
     def checkpoint(self, log_interval_itrs: int, n_itr: int) -> dict[str, Any]:
         """Return the section [checkpoint].
@@ -46,6 +61,23 @@ class LogContext:
             self.snapshot_mode, max(self.snapshot_gap, log_interval_itrs)
         )
         return {"every": {"iterations": every}, "keep_last": kept, "keep_best": False}
+
+
+def get_log_dir(experiment_name: str | Path) -> Path:
+    """Return a folder of the day and time for an experiment, below `data/local` of the working directory."""
+    return LOG_DIR / time.strftime("%Y%m%d") / time.strftime("%H%M%S") / experiment_name
+
+
+def _dated(place: Path) -> Path:
+    """Return the folder of a run below the day and time, which no other run has: of one second, the second is `-2`."""
+    dated = get_log_dir(place)
+    stamp = dated.parents[len(place.parts) - 1]
+    for number in itertools.count(1):
+        own = stamp if number == 1 else stamp.with_name(f"{stamp.name}-{number}")
+        with contextlib.suppress(FileExistsError):
+            own.mkdir(parents=True)
+            break
+    return own / place
 
 
 _current: ContextVar[LogContext | None] = ContextVar("rlpyt_log_context", default=None)
@@ -64,7 +96,7 @@ def logger_context(
     """Let the runner inside write into `data/local/DATE/TIME/LOG_DIR/run_ID`; without one it writes nothing.
 
     Args:
-        log_dir: part of the folder's path.
+        log_dir: part of the folder's path; a folder in `data/local` already is the whole of it.
         run_ID: of the run; its folder is called `run_ID`.
         name: goes into `params.json`, as `run_ID` does.
         log_params: go there too.
@@ -78,11 +110,11 @@ def logger_context(
     """
     if snapshot_mode not in SNAPSHOT_MODES:
         raise ConfigError(f"snapshot_mode = {snapshot_mode!r}; it is one of {', '.join(SNAPSHOT_MODES)}")
-    place = Path(log_dir)
-    if not override_prefix:
-        place = Path("data/local") / time.strftime("%Y%m%d") / time.strftime("%H%M%S") / place
+    place = Path(log_dir) / f"run_{run_ID}"
+    if not override_prefix and not place.absolute().is_relative_to(LOG_DIR.absolute()):
+        place = _dated(place)
     params = {**(log_params or {}), "name": name, "run_ID": run_ID}
-    context = LogContext(place / f"run_{run_ID}", params, snapshot_mode, summary_writer=use_summary_writer)
+    context = LogContext(place, params, snapshot_mode, summary_writer=use_summary_writer, run_id=run_ID)
     before = _current.set(context)
     try:
         yield context

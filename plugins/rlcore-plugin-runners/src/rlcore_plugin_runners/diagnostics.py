@@ -6,17 +6,18 @@ import csv
 import logging
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import torch
 from pydantic import BaseModel, Field
 
 from rlcore import Context, Episode, EvaluationResult, hookimpl
-from rlcore.types import MASK
-from rlcore_plugin_runners.trajectories import TrajInfo, logged
+from rlcore.types import MASK, Progress
+from rlcore_plugin_runners.samples import figures_of
+from rlcore_plugin_runners.trajectories import TrajInfo, evaluated, logged
 
 log = logging.getLogger(__name__)
 FILE: Final = "progress.csv"
@@ -27,8 +28,16 @@ _STATISTICS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "Min": np.min,
     "Max": np.max,
 }
-# what a step of the optimizer returns, by the names that rlpyt has for it
-_OPT_NAMES: Final = {"grad_norm": "gradNorm", "loss_critic": "valueLoss", "loss_objective": "piLoss", "loss_q": "qLoss"}
+
+
+class Follower(Protocol):
+    """Stores what an iteration gave, and has rows written, in the place of the hook."""
+
+    def after_steps(self, traj_infos: list[TrajInfo], steps: Sequence[Mapping[str, torch.Tensor]], batch: Any) -> None:
+        """Store the episodes and optimisation steps of an iteration."""
+
+    def after_iteration(self) -> None:
+        """Have a row written where one is due."""
 
 
 class Diagnostics:
@@ -44,6 +53,9 @@ class Diagnostics:
         observer: True; training does not depend on it.
         ranks: the first alone.
         traj_info_cls: what is kept of each episode.
+        traj_info_kwargs: its attributes that begin with `_`.
+        env_spec: of the vector env.
+        joined: what decides what is stored and when a row is written; None for this hook itself.
     """
 
     observer: Final = True
@@ -61,13 +73,19 @@ class Diagnostics:
         self._config, self._device = config, context.device
         self._path = None if context.run.folder is None else Path(context.run.folder) / FILE
         self.traj_info_cls: type[TrajInfo] = TrajInfo
+        self.traj_info_kwargs: Mapping[str, Any] = {"discount": config.discount}
         self._running: dict[int, TrajInfo] = {}  # by env
         self._ended: defaultdict[int, deque[Episode]] = defaultdict(deque)  # in this batch, by env
         self._infos: deque[dict[str, float]] = deque(maxlen=config.traj_window)
-        self._evaluated: EvaluationResult | None = None
-        self._steps_of_optimizer: list[dict[str, torch.Tensor]] = []
+        self._evaluated: list[TrajInfo] | None = None
+        self._steps_of_optimizer: list[Mapping[str, torch.Tensor]] = []  # since the last row
+        self._completed: list[TrajInfo] = []  # in this iteration
+        self._latest: list[Mapping[str, torch.Tensor]] = []  # steps of the optimizer in this iteration
+        self._further: dict[str, Any] = {}  # figures of the next row that others have recorded
+        self.joined: Follower | None = None
         self._counts = {"new": 0, "seconds": 0.0, "eval_seconds": 0.0, "frames": 0, "updates": 0, "train_seconds": 0.0}
-        self._frame_skip = context.env.spec.frame_skip
+        self.env_spec = context.env.spec
+        self._frame_skip = self.env_spec.frame_skip
         self._began = time.monotonic()
         self._mark = self._began  # where an evaluation may begin
 
@@ -109,7 +127,7 @@ class Diagnostics:
         if end:
             info = self._running.pop(env).terminate(observation)
             if info.Length == episode.length:  # else its beginning was not seen, and its figures are not those of all
-                self._infos.append(logged(info))
+                self._completed.append(info)
             self._counts["new"] += 1
 
     def forget_episodes(self) -> None:
@@ -118,42 +136,81 @@ class Diagnostics:
 
     def _new(self) -> TrajInfo:
         info = self.traj_info_cls()
-        info._discount = self._config.discount
+        for name, value in self.traj_info_kwargs.items():
+            setattr(info, f"_{name}", value)
         return info
 
     @hookimpl
     def post_optim_log(self, metrics: Mapping[str, torch.Tensor]) -> None:
         """Keep what an optimisation step returns, on its device."""
-        self._steps_of_optimizer.append({name: value for name, value in metrics.items() if value.ndim == 0})
+        self._latest.append({name: value for name, value in metrics.items() if value.ndim == 0})
 
     @hookimpl
-    def post_steps(self) -> None:
-        """Note when an evaluation may begin."""
+    def post_steps(self, batch: Any) -> None:
+        """Store what the iteration gave, and note when an evaluation may begin."""
+        completed, self._completed = self._completed, []
+        steps, self._latest = self._latest, []
+        if self.joined is None:
+            self.store(completed, steps)
+        else:
+            self.joined.after_steps(completed, steps, batch)
         self._mark = time.monotonic()
+
+    def latest_steps(self) -> list[Mapping[str, torch.Tensor]]:
+        """Return what the optimisation steps of this iteration returned so far."""
+        return list(self._latest)
+
+    def store(self, traj_infos: Iterable[TrajInfo], steps: Iterable[Mapping[str, torch.Tensor]]) -> None:
+        """Keep episodes and optimisation steps for the next row."""
+        self._infos.extend(logged(info) for info in traj_infos)
+        self._steps_of_optimizer.extend(steps)
+
+    def record(self, figures: Mapping[str, Any]) -> None:
+        """Write further figures into the next row."""
+        self._further |= figures
 
     @hookimpl
     def evaluation(self, result: EvaluationResult, trainer: Any) -> None:
         """Keep its episodes; before the first frame they are a row."""
-        self._evaluated = result
+        self._evaluated = evaluated(result.lengths, result.returns)
         self._counts["eval_seconds"] += time.monotonic() - self._mark
         self._mark = time.monotonic()
-        if trainer.progress.frames == 0 and not self._config.traj_window:
-            self._write_row(trainer)
+        if self.joined is None and trainer.progress.frames == 0 and not self._config.traj_window:
+            self.write_row(trainer.progress)
+
+    def latest_evaluation(self) -> list[TrajInfo]:
+        """Return the episodes of the latest evaluation."""
+        return [] if self._evaluated is None else list(self._evaluated)
 
     @hookimpl
     def post_steps_log(self, trainer: Any) -> None:
         """Write a row where one is due."""
-        if trainer.progress.iterations % self._config.log_interval_itrs == 0:
-            self._write_row(trainer)
+        if self.joined is not None:
+            self.joined.after_iteration()
+        elif trainer.progress.iterations % self._config.log_interval_itrs == 0:
+            self.write_row(trainer.progress)
 
-    def _write_row(self, trainer: Any) -> None:
-        row = {f"Diagnostics/{name}": value for name, value in self._clocks(trainer.progress).items()}
+    def write_row(
+        self, progress: Progress, evaluation: Sequence[TrajInfo] | None = None, prefix: str = "Diagnostics/"
+    ) -> None:
+        """Write a row.
+
+        Args:
+            progress: the clocks.
+            evaluation: the episodes that it is about, where it is about those evaluated; default: the latest ones.
+            prefix: of the clocks' columns.
+        """
+        if evaluation is not None:
+            self._evaluated = list(evaluation)
+        row = {f"{prefix}{name}": value for name, value in self._clocks(progress).items()}
         for name, values in {**self._of_episodes(), **self._of_optimizer()}.items():
-            row |= {name + statistic: float(compute(values)) for statistic, compute in _STATISTICS.items()}
+            row |= statistics_of(name, values)
+        row |= self._further
+        self._further = {}
         self._steps_of_optimizer.clear()
         self._counts["new"] = 0
         shown = row.get("ReturnAverage")
-        log.info("itr #%d: %d steps, return %s", row["Diagnostics/Iteration"], row["Diagnostics/CumSteps"], shown)
+        log.info("itr #%d: %d steps, return %s", row[f"{prefix}Iteration"], row[f"{prefix}CumSteps"], shown)
         if self._path is not None:
             _write(self._path, [*read(self._path), row])
 
@@ -179,26 +236,17 @@ class Diagnostics:
         if self._config.traj_window:
             window = sum(info["Length"] for info in self._infos)
             return {**found, "NewCompletedTrajs": counts["new"], "StepsInTrajWindow": window}
-        lengths = () if self._evaluated is None else self._evaluated.lengths
+        lengths = [info.Length for info in self.latest_evaluation() if "Length" in info]
         evaluated = {"StepsInEval": sum(lengths), "TrajsInEval": len(lengths), "CumEvalTime": counts["eval_seconds"]}
         return {"CumTrainTime": train_seconds, **found, **evaluated}
 
     def _of_episodes(self) -> dict[str, list[float]]:
-        if not self._config.traj_window:
-            result = self._evaluated
-            return {} if result is None else {"Length": list(result.lengths), "Return": list(result.returns)}
-        return {name: [info[name] for info in self._infos] for name in (self._infos[0] if self._infos else ())}
+        infos = list(self._infos) if self._config.traj_window else [logged(info) for info in self._evaluated or ()]
+        return {name: [info[name] for info in infos] for name in (infos[0] if infos else ())}
 
     def _of_optimizer(self) -> dict[str, Any]:
-        """Return what the steps returned, by name; the sum of the losses of each is `loss`."""
-        found: defaultdict[str, list[torch.Tensor]] = defaultdict(list)
-        for metrics in self._steps_of_optimizer:
-            losses = [value for name, value in metrics.items() if name.startswith("loss")]
-            if losses:
-                found["loss"].append(torch.stack([value.float() for value in losses]).sum())
-            for name, value in metrics.items():
-                found[_OPT_NAMES.get(name, name)].append(value.float())
-        return {name: torch.stack(values).cpu().numpy() for name, values in found.items()}
+        figures = figures_of(self._steps_of_optimizer)
+        return {name: torch.stack(values).cpu().numpy() for name, values in figures.items()}
 
     def state_dict(self) -> dict[str, Any]:
         """Return the episodes of the window and those under way, what the next row is about, and the clocks."""
@@ -224,6 +272,11 @@ class Diagnostics:
         ]
         self._counts = dict(state["counts"])
         self._began = time.monotonic()
+
+
+def statistics_of(name: str, values: Any) -> dict[str, float]:
+    """Return the five columns of a figure."""
+    return {name + statistic: float(compute(values)) for statistic, compute in _STATISTICS.items()}
 
 
 def read(path: str | Path) -> list[dict[str, Any]]:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from rlcore.errors import ConfigError
+from rlcore_plugin_runners.references import plain, reference_to
+
+# importing the module before the colon registers the id
+_OWN: Final = "rlcore_plugin_runners.own_env:rlpyt/Own-v0"
 
 
 def gym_make(id: str, **kwargs: Any) -> dict[str, Any]:
@@ -18,7 +22,7 @@ def gym_make(id: str, **kwargs: Any) -> dict[str, Any]:
     return {"use": "gymnasium:gymnasium", "id": id, "kwargs": kwargs}
 
 
-def AtariEnv(game: str, **settings: Any) -> dict[str, Any]:  # noqa: N802, a class in rlpyt
+def AtariEnv(game: str = "pong", **settings: Any) -> dict[str, Any]:  # noqa: N802, a class in rlpyt
     """Return the section of an Atari game.
 
     Args:
@@ -44,7 +48,8 @@ def AtariEnv(game: str, **settings: Any) -> dict[str, Any]:  # noqa: N802, a cla
         raise ConfigError(
             f"AtariEnv has no setting {', '.join(unknown)}; it has clip_reward, horizon, {', '.join(names)}"
         )
-    section = {"use": "atari:atari", "game": game, "max_frames": horizon * int(given.get("frame_skip", 4))}
+    section: dict[str, Any] = {"use": "atari:atari", "game": game, "stack": 4}
+    section["max_frames"] = horizon * int(given.get("frame_skip", 4))
     section |= {names[name]: value for name, value in given.items()}
     return {**section, "clip_reward": clip_reward}
 
@@ -53,15 +58,13 @@ def sections_of(make: Any, arguments: Mapping[str, Any], num_envs: int) -> dict[
     """Return the sections that an `EnvCls` with its `env_kwargs` stands for.
 
     Raises:
-        ConfigError: it is neither `gym_make` nor `AtariEnv`.
+        ConfigError: it is neither `gym_make` nor `AtariEnv`, and no class or function that other processes find.
     """
-    if make not in (gym_make, AtariEnv):
-        name = getattr(make, "__name__", make)
-        raise ConfigError(
-            f"EnvCls = {name}: envs are those of Gymnasium. Register it there and take EnvCls = gym_make with "
-            "env_kwargs = dict(id='module:Id-v0'), whose module every process imports; see "
-            'the how-to "Bring your own env"'
-        )
-    env = make(**arguments)
+    env = make(**arguments) if make in (gym_make, AtariEnv) else _own(make, dict(arguments))
     clips = env.pop("clip_reward", False)
     return {"env": {**env, "num_envs": num_envs}, "hook": [{"use": "core:reward-clip"}] if clips else []}
+
+
+def _own(make: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    kwargs = {"env": reference_to("EnvCls", make), "arguments": plain("env_kwargs", arguments)}
+    return {"use": "gymnasium:gymnasium", "id": _OWN, "kwargs": kwargs, "vectorization": "serial"}

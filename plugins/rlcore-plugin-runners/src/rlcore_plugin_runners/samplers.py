@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from rlcore.errors import ConfigError
+from rlcore_plugin_runners.collectors import check_collector
 from rlcore_plugin_runners.envs import sections_of
+from rlcore_plugin_runners.originals import CarriesRlpyt
+from rlcore_plugin_runners.samples import BatchSpec
 from rlcore_plugin_runners.trajectories import TrajInfo
 
 log = logging.getLogger(__name__)
 
 
-class SerialSampler:
+class SerialSampler(CarriesRlpyt):
     """Steps `batch_B` envs in this process, for batches of `batch_T` steps.
 
     Args:
@@ -21,23 +24,26 @@ class SerialSampler:
         env_kwargs: its arguments.
         batch_T: steps of each env in a batch.
         batch_B: envs.
-        CollectorCls: None; collectors begin the next episode at once.
+        CollectorCls: a collector of rlpyt for this sampler; all begin the next episode at once.
         max_decorrelation_steps: 0; envs begin at a reset, and with another number a warning says so.
         TrajInfoCls: what is kept of each episode.
         eval_n_envs: envs that evaluate.
-        eval_CollectorCls: None.
+        eval_CollectorCls: one of its collectors that evaluate.
         eval_env_kwargs: as `env_kwargs`: envs for evaluation are made of the same config.
         eval_max_steps: not needed: every episode is played to its end, so that short ones are not favoured.
         eval_max_trajectories: episodes of an evaluation; default: one in each env.
 
     Attributes:
         batch_T, batch_B: as given.
+        agent: as `initialize` was told.
+        trainer: rlcore's, once a runner has built it.
 
     Raises:
         ConfigError: an argument that has no counterpart.
     """
 
     asynchronous: ClassVar[bool] = False
+    where: ClassVar[str] = "cpu"
 
     def __init__(
         self,
@@ -45,17 +51,17 @@ class SerialSampler:
         env_kwargs: Mapping[str, Any],
         batch_T: int,  # noqa: N803
         batch_B: int,  # noqa: N803
-        CollectorCls: None = None,  # noqa: N803
+        CollectorCls: type | None = None,  # noqa: N803
         max_decorrelation_steps: int = 100,
         TrajInfoCls: type[TrajInfo] = TrajInfo,  # noqa: N803
         eval_n_envs: int = 0,
-        eval_CollectorCls: None = None,  # noqa: N803
+        eval_CollectorCls: type | None = None,  # noqa: N803
         eval_env_kwargs: Mapping[str, Any] | None = None,
         eval_max_steps: int | None = None,
         eval_max_trajectories: int | None = None,
     ) -> None:
-        if CollectorCls is not None or eval_CollectorCls is not None:
-            raise ConfigError("CollectorCls: the sampler's class says how it collects; leave it out")
+        check_collector("CollectorCls", CollectorCls, self.where)
+        check_collector("eval_CollectorCls", eval_CollectorCls, self.where)
         if eval_env_kwargs is not None and dict(eval_env_kwargs) != dict(env_kwargs):
             raise ConfigError("eval_env_kwargs: evaluations are made of the envs of training; give them env_kwargs too")
         if max_decorrelation_steps:
@@ -64,6 +70,52 @@ class SerialSampler:
         self.TrajInfoCls = TrajInfoCls
         self._env = (EnvCls, dict(env_kwargs))
         self._evaluation = (int(eval_n_envs), int(eval_max_trajectories or eval_n_envs))
+        self.trainer: Any = None
+        self.play: Callable[[], list[TrajInfo]] = list  # a runner sets what evaluates
+
+    @property
+    def batch_spec(self) -> BatchSpec:
+        """The size of a batch."""
+        return BatchSpec(self.batch_T, self.batch_B)
+
+    @property
+    def batch_size(self) -> int:
+        """Steps of a batch, over all envs."""
+        return self.batch_T * self.batch_B
+
+    def initialize(
+        self,
+        agent: Any,
+        affinity: Any = None,
+        seed: int | None = None,
+        bootstrap_value: bool = False,
+        traj_info_kwargs: Mapping[str, Any] | None = None,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        """Take in the agent; called once the run is built.
+
+        Args:
+            agent: of the run.
+            affinity: of the run.
+            seed: of the run, as the script gave it.
+            bootstrap_value: False.
+            traj_info_kwargs: of the runner.
+            rank: of this process.
+            world_size: processes that train together.
+        """
+        self.agent = agent
+
+    def evaluate_agent(self, itr: int) -> list[TrajInfo]:
+        """Play the episodes of an evaluation.
+
+        Args:
+            itr: iteration, from 0.
+        """
+        return self.play()
+
+    def shutdown(self) -> None:
+        """Do nothing; called at the end of training, when all envs are closed."""
 
     def sections(self, affinity: Mapping[str, Any]) -> dict[str, Any]:
         """Return env, collector and hooks.
@@ -105,6 +157,8 @@ class CpuSampler(SerialSampler):
 class GpuSampler(CpuSampler):
     """Steps the envs in worker processes, and acts for all of them in the process of the learner, on its device."""
 
+    where = "gpu"
+
     def _collector(self, affinity: Mapping[str, Any]) -> dict[str, Any]:
         return {"use": "parallel:central", "num_workers": self._workers(affinity)}
 
@@ -145,6 +199,8 @@ class AsyncGpuSampler(AsyncCpuSampler):
     it learns. The batches are those of such a sampler.
     """
 
+    where = "gpu"
+
     def _collector(self, affinity: Mapping[str, Any]) -> dict[str, Any]:
         if affinity.get("cuda_idx") is not None:
             raise ConfigError(
@@ -153,3 +209,7 @@ class AsyncGpuSampler(AsyncCpuSampler):
             )
         log.warning("AsyncGpuSampler: without a GPU it is AsyncCpuSampler: each worker acts with a copy of the policy")
         return super()._collector(affinity)
+
+
+class NoOverlapAlternatingSampler(AlternatingSampler):
+    """The same here: acting for one half does not wait for the other."""

@@ -12,12 +12,13 @@ from typing import Any
 
 import tomli_w
 
-from rlcore.errors import ConfigError, RlcoreError
+from rlcore.errors import ConfigError, NotSupportedError, RlcoreError
 from rlcore.process import companion, how_it_ended
 from rlcore_plugin_runners.affinity import bound, cpus_of
 from rlcore_plugin_runners.agents import Agent
 from rlcore_plugin_runners.algos import Algorithm
 from rlcore_plugin_runners.context import current
+from rlcore_plugin_runners.originals import overridden
 from rlcore_plugin_runners.runners import MinibatchRl, write_params
 from rlcore_plugin_runners.samplers import SerialSampler
 from rlcore_plugin_runners.trajectories import TrajInfo
@@ -132,6 +133,12 @@ class SyncRl(MinibatchRl):
                 f"{name}: the affinities name several GPUs ({sorted(map(str, devices))}), and the processes that it "
                 "starts have one device; leave cuda_idx out, or give all the same"
             )
+        for part in (self, self.algo, self.agent, self.sampler):
+            if names := overridden(part):
+                raise NotSupportedError(
+                    f"{type(part).__name__}.{names[0]} would never be called: each of the {self.world_size} processes "
+                    "builds the run from its config; hooks of a config are in all of them"
+                )
         infos = self.sampler.TrajInfoCls
         if infos is not TrajInfo:
             raise ConfigError(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 
 class TrajInfo:
-    """The figures of one episode. A subclass adds attributes; those that begin with `_` are not logged.
+    """The figures of one episode, by attribute or as `info["Length"]`.
+
+    A subclass adds attributes; those that begin with `_` are not logged.
 
     Attributes:
         Length: steps.
@@ -47,6 +50,23 @@ class TrajInfo:
         """Return what is logged of the episode, after its last step."""
         return self
 
+    def __getitem__(self, name: str) -> Any:
+        return vars(self)[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        vars(self)[name] = value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(vars(self))
+
+    def keys(self) -> Iterable[str]:
+        """Return the names of all figures."""
+        return vars(self).keys()
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """Return names and figures."""
+        return vars(self).items()
+
 
 class AtariTrajInfo(TrajInfo):
     """With the score of the game, which is the return before rewards are clipped."""
@@ -65,3 +85,12 @@ class AtariTrajInfo(TrajInfo):
 def logged(info: TrajInfo) -> dict[str, float]:
     """Return what is logged of a trajectory info."""
     return {name: float(value) for name, value in vars(info).items() if not name.startswith("_")}
+
+
+def evaluated(lengths: Sequence[int], returns: Sequence[float]) -> list[TrajInfo]:
+    """Return the trajectory infos of an evaluation, which have these two figures alone."""
+    infos = [TrajInfo() for _ in lengths]
+    for info, length, return_ in zip(infos, lengths, returns, strict=True):
+        vars(info).clear()
+        info.Length, info.Return = length, float(return_)
+    return infos

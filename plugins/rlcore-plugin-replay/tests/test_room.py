@@ -1,0 +1,53 @@
+"""A capacity for which no memory is there is refused before the first frame, with what to do."""
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from rlcore_plugin_replay import room
+from rlcore_plugin_replay.buffer import ReplayBuffer
+
+from rlcore import Context, EnvSpec
+from rlcore.errors import ConfigError
+from rlcore.types import Progress, RunInfo
+
+GAME = EnvSpec("game", gymnasium.spaces.Box(0, 255, (4, 84, 84), np.uint8), gymnasium.spaces.Discrete(6), 1, 4)
+
+
+def buffer_of(steps=50_000_000, **keys):
+    """Build the buffer of a run of so many steps of a game, with room for a million of them."""
+    context = Context(
+        RunInfo("run", 1, total_frames=4 * steps), torch.device("cpu"), Progress(total_frames=4 * steps), kind="buffer"
+    )
+    context.built["env_spec"] = GAME
+    return ReplayBuffer(ReplayBuffer.Config(capacity=1_000_000, **keys), context)
+
+
+@pytest.fixture(autouse=True)
+def memory(monkeypatch):
+    monkeypatch.setattr(room, "host_memory", lambda: 16 * 2**30)
+
+
+def test_a_capacity_beyond_the_memory_of_the_machine_is_refused():
+    with pytest.raises(ConfigError, match=r"56,448 bytes take 52\.6 GiB, and this machine has 16\.0 GiB; .*stack"):
+        buffer_of()
+
+
+@pytest.mark.parametrize("keys", [{"stack": 4}, {"storage": "memmap"}, {"steps": 100_000}])
+def test_what_takes_less_is_built(keys):
+    assert len(buffer_of(**keys)) == 0
+
+
+def test_frames_stored_once_take_room_too(monkeypatch):
+    monkeypatch.setattr(room, "host_memory", lambda: 4 * 2**30)
+    with pytest.raises(ConfigError, match=r"7,056 bytes take 6\.6 GiB"):
+        buffer_of(stack=4)
+
+
+def test_the_limit_of_a_container_counts(monkeypatch, tmp_path):
+    monkeypatch.undo()
+    limit = tmp_path / "memory.max"
+    for text, memory in (("1048576\n", 1048576), ("max\n", room.host_memory())):
+        limit.write_text(text)
+        monkeypatch.setattr(room, "_LIMITS", (str(limit),))
+        assert room.host_memory() == memory
