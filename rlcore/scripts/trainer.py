@@ -101,7 +101,7 @@ class Trainer(Carries, Loop):
             loss module's own, if it has one.
         checkpoint: name of the checkpoint back end; default: `CKPT_BACKEND`, or torch.
         checkpoint_rotation: which checkpoints are kept, and where; in place of `save_trainer_file`.
-        checkpoint_metadata: from the trainer to what the manifest of a checkpoint says besides; None if that is nothing.
+        checkpoint_metadata: from the trainer to what the manifest of a checkpoint says besides, or None.
         learner_backend: only `local`.
         batch_size, learner_backend_options, learner_poll_interval: of a remote learner; they change nothing here.
         hooks: hook objects of rlcore, with methods marked `@hookimpl`.

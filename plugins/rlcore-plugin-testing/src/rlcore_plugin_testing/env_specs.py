@@ -34,8 +34,8 @@ def check_env_specs(env: Env, steps: int = 100, seed: int = 0) -> None:
     """
     if not isinstance(getattr(env, "spec", None), EnvSpec):  # other libraries have a `spec` of another class
         raise ArgumentTypeError(
-            f"check_env_specs: a {type(env).__name__} is no env of rlcore; build one with Factory, or call the check of "
-            "the library that it comes from: torchrl.envs.check_env_specs, gymnasium.utils.env_checker.check_env"
+            f"check_env_specs: a {type(env).__name__} is no env of rlcore; build one with Factory, or call the check "
+            "of its library: torchrl.envs.check_env_specs, gymnasium.utils.env_checker.check_env"
         )
     first, second = (_checked_pass(env, steps, seed) for _ in range(2))
     for time, (one, other) in enumerate(zip(first, second, strict=True)):
