@@ -163,7 +163,7 @@ def open_storage(
 
 
 def metadata(
-    trainer: Loop, ask_script: Callable[[Any], Mapping[str, Any]] | None, rotation: CheckpointRotation | None
+    trainer: Loop, ask_script: Callable[[Any], Mapping[str, Any] | None] | None, rotation: CheckpointRotation | None
 ) -> Callable[[], dict[str, Any]] | None:
     """Return what is asked at each save; None where nobody wants to say anything."""
     rated_by = rotation.rated_by[0] if rotation is not None and rotation.rated_by else None
@@ -171,7 +171,7 @@ def metadata(
         return None
 
     def ask() -> dict[str, Any]:
-        said = {} if ask_script is None else dict(ask_script(trainer))
+        said = {} if ask_script is None else dict(ask_script(trainer) or {})
         if rated_by is None or rated_by in said:
             return said
         counts = {"collected_frames": trainer.progress.frames, "optim_steps": trainer.progress.updates}

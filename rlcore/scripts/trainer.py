@@ -101,7 +101,7 @@ class Trainer(Carries, Loop):
             loss module's own, if it has one.
         checkpoint: name of the checkpoint back end; default: `CKPT_BACKEND`, or torch.
         checkpoint_rotation: which checkpoints are kept, and where; in place of `save_trainer_file`.
-        checkpoint_metadata: from the trainer to what the manifest of a checkpoint says besides.
+        checkpoint_metadata: from the trainer to what the manifest of a checkpoint says besides, or None.
         learner_backend: only `local`.
         batch_size, learner_backend_options, learner_poll_interval: of a remote learner; they change nothing here.
         hooks: hook objects of rlcore, with methods marked `@hookimpl`.
@@ -138,7 +138,7 @@ class Trainer(Carries, Loop):
     target_net_updater: Any
     checkpoint: str | None
     checkpoint_rotation: CheckpointRotation | None
-    checkpoint_metadata: Callable[[Any], Mapping[str, Any]] | None
+    checkpoint_metadata: Callable[[Any], Mapping[str, Any] | None] | None
     learner_backend: str
     batch_size: int | None
     learner_backend_options: Mapping[str, Any] | None
@@ -174,7 +174,7 @@ class Trainer(Carries, Loop):
         target_net_updater: Any = None,
         checkpoint: str | None = None,
         checkpoint_rotation: CheckpointRotation | None = None,
-        checkpoint_metadata: Callable[[Any], Mapping[str, Any]] | None = None,
+        checkpoint_metadata: Callable[[Any], Mapping[str, Any] | None] | None = None,
         learner_backend: str = "local",
         batch_size: int | None = None,
         learner_backend_options: Mapping[str, Any] | None = None,

@@ -166,6 +166,13 @@ def test_rotation_and_metadata(tmp_path):
     assert json.loads((newest / MANIFEST).read_text())["metadata"] == {"note": "at 64"}
 
 
+def test_metadata_may_be_nothing(tmp_path):
+    trainer = make(save_trainer_file=tmp_path / "run", checkpoint_metadata=lambda trainer: None)
+    trainer.train()
+    [newest, *_] = sorted((path for path in (tmp_path / "run").rglob(MANIFEST)), reverse=True)
+    assert json.loads(newest.read_text())["metadata"] == {}
+
+
 def test_a_module_that_is_registered_after_loading_gets_its_state(tmp_path):
     trainer = make(save_trainer_file=tmp_path / "run")
     Counter().register(trainer)

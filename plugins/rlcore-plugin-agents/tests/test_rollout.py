@@ -235,3 +235,13 @@ def test_statistics_of_an_observation_norm_are_taken_again():
     assert abs(second.loc[0]) < 0.2, "it sees what the first one leaves"
     with pytest.raises(ConfigError, match="at least two frames"):
         first.init_stats(num_iter=1)
+
+
+def test_an_env_of_another_library_is_refused():
+    class Other:
+        spec = None
+
+    with pytest.raises(
+        TypeError, match=r"rollout: a Other is no env of rlcore; build one with Factory; .* env\.rollout"
+    ):
+        rollout(Other(), 3)

@@ -163,3 +163,8 @@ def test_the_env_of_a_script_is_checked_as_the_policy_sees_it():
     make.transform("transforms:frame-stack", frames=3)
     check_env_specs(env)
     assert env.reset(seed=1).shape == (2, 12)
+
+
+def test_an_env_of_another_library_is_refused():
+    with pytest.raises(TypeError, match="check_env_specs: a TimeLimit is no env of rlcore; build one with Factory"):
+        check_env_specs(gymnasium.make("CartPole-v1", disable_env_checker=True))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 import torch
+from rlcore_plugin_torchrl.algorithms import arguments
 from tensordict import TensorDict
 
+import rlcore.algorithms
 from rlcore.algorithms import ReinforceTrainer
 from rlcore.errors import ConfigError
 
@@ -56,3 +60,23 @@ def test_the_collector_is_sent_the_weights_of_each_batch():
 def test_two_answers_to_one_question_are_refused():
     with pytest.raises(ConfigError, match="gae must not be handed over with add_gae = False"):
         trainer_of(Loss(), add_gae=False, gae=object())
+
+
+KEYWORDS = {
+    "A2CTrainer": arguments.OnPolicyArguments,
+    "CQLTrainer": arguments.ContinuousArguments,
+    "DDPGTrainer": arguments.DDPGArguments,
+    "DQNTrainer": arguments.DQNArguments,
+    "IQLTrainer": arguments.ContinuousArguments,
+    "OfflineToOnlineTrainer": arguments.OfflineToOnlineArguments,
+    "PPOTrainer": arguments.OnPolicyArguments,
+    "ReinforceTrainer": arguments.OnPolicyArguments,
+    "SACTrainer": arguments.DDPGArguments,
+    "TD3Trainer": arguments.TD3Arguments,
+}
+
+
+@pytest.mark.parametrize("name", KEYWORDS)
+def test_editors_see_the_keywords_that_inspect_shows(name):
+    shown = set(inspect.signature(getattr(rlcore.algorithms, name)).parameters)
+    assert shown - {"collector", "total_frames", "assembly"} == set(KEYWORDS[name].__annotations__)

@@ -23,6 +23,7 @@ from rlcore.envs import (
     random_actions,
     write_mask,
 )
+from rlcore.errors import ArgumentTypeError
 from rlcore.types import (
     FIRST,
     MASK,
@@ -75,12 +76,18 @@ def rollout(
         `batch`, as one with transforms has, it changes the result at last.
 
     Raises:
+        ArgumentTypeError: another library made the env.
         ConfigError: `steps` is less than one, the policy cannot be called, or returns no action.
         EnvError: the env returns something of another form than its spec says.
         PluginError: an action lies outside of the action space.
     """
     if steps < 1:
         raise ConfigError(f"rollout: steps = {steps}; at least one is needed")
+    if not isinstance(getattr(env, "spec", None), EnvSpec):  # other libraries have a `spec` of another class
+        raise ArgumentTypeError(
+            f"rollout: a {type(env).__name__} is no env of rlcore; build one with Factory; an env of TorchRL has a "
+            "method for it, env.rollout(steps, policy)"
+        )
     actor = _actor(env.spec, policy, steps, seed, torch.device(device))
     record, check = _Record(env.spec), StepCheck(env.spec)
     with torch.no_grad():  # not inference mode: the batch may go into a loss

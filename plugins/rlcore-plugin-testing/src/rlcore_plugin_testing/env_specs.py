@@ -9,7 +9,7 @@ import numpy as np
 
 from rlcore.envs.action_masks import keeping_to_masks, random_actions
 from rlcore.envs.episode_starts import only_resets
-from rlcore.errors import EnvError
+from rlcore.errors import ArgumentTypeError, EnvError
 from rlcore.types import Env, EnvSpec, Step
 
 if TYPE_CHECKING:
@@ -29,8 +29,14 @@ def check_env_specs(env: Env, steps: int = 100, seed: int = 0) -> None:
         seed: of both resets and of the actions.
 
     Raises:
+        ArgumentTypeError: another library made the env.
         EnvError: says what differed, at which step.
     """
+    if not isinstance(getattr(env, "spec", None), EnvSpec):  # other libraries have a `spec` of another class
+        raise ArgumentTypeError(
+            f"check_env_specs: a {type(env).__name__} is no env of rlcore; build one with Factory, or call the check "
+            "of its library: torchrl.envs.check_env_specs, gymnasium.utils.env_checker.check_env"
+        )
     first, second = (_checked_pass(env, steps, seed) for _ in range(2))
     for time, (one, other) in enumerate(zip(first, second, strict=True)):
         for name in one:

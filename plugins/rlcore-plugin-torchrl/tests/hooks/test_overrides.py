@@ -10,8 +10,8 @@ import rlcore
 from rlcore.errors import NotSupportedError
 from rlcore.types.overrides import refuse_overrides
 
-TABLE = json.loads(files(stock.__package__).joinpath("torchrl_names.json").read_text())["names"]
-NAMES = [(kind, name) for kind, names in TABLE.items() for name in names]
+TABLE = json.loads(files(stock.__package__).joinpath("torchrl_names.json").read_text())
+NAMES = [(kind, name) for kind, names in TABLE.items() if kind != "torchrl" for name in names]
 
 
 def kind_of(name):

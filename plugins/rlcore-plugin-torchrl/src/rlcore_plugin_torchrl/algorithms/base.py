@@ -3,18 +3,49 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable
-from typing import Any, ClassVar
+from functools import cache
+from importlib.resources import files
+from typing import Any, ClassVar, Final
 
 from rlcore import Trainer
 from rlcore.errors import ConfigError
-from rlcore.types import offers
+from rlcore.types import Original, offers
 from rlcore_plugin_torchrl.algorithms.recipes import Recipe
 from rlcore_plugin_torchrl.hooks.log_scalar import LogScalar
 from rlcore_plugin_torchrl.hooks.replay_buffer import ReplayBufferTrainer
 from rlcore_plugin_torchrl.hooks.update_weights import UpdateWeights
 from rlcore_plugin_torchrl.hooks.utd_ratio import UTDRHook
 from rlcore_plugin_torchrl.protocols import OnDevice, TakesKeys, WithStorage
+
+# what a subclass of a trainer of TorchRL may override and one of a trainer here may not
+_INSTEAD: Final = {
+    "_aggregate_agent_rewards": "register_op('batch_process', operation) has it called",
+    "_algo_name": "leave it out; log messages have the name of the class",
+    "_default_num_epochs": "hand num_epochs to the constructor",
+    "_pass_action_spec_from_collector_to_loss": "hand action_spec to the loss module",
+    **dict.fromkeys(
+        (
+            "_setup_cql_logging",
+            "_setup_ddpg_logging",
+            "_setup_dqn_logging",
+            "_setup_iql_logging",
+            "_setup_logging",
+            "_setup_sac_logging",
+            "_setup_td3_logging",
+        ),
+        "override register_logging",
+    ),
+    "_step_greedy": "register_op('post_steps', operation) has it called, or hand greedy_module to the constructor",
+}
+
+
+@cache
+def _names_of_torchrl() -> frozenset[str]:
+    table = json.loads(files(__package__).joinpath("torchrl_names.json").read_text())
+    own = {name for kind, names in table.items() if kind != "torchrl" for name in names}
+    return Trainer.original.names() | own
 
 
 class NamedTrainer(Trainer):
@@ -26,6 +57,7 @@ class NamedTrainer(Trainer):
 
     Raises:
         ConfigError: something that the algorithm needs is missing.
+        NotSupportedError: a subclass overrides what would never be called.
         TypeError: there is no such argument.
 
     Attributes:
@@ -33,6 +65,7 @@ class NamedTrainer(Trainer):
         options: of the recipe, with the values that were handed over.
     """
 
+    original = Original("TorchRL", _names_of_torchrl, {**Trainer.original.instead, **_INSTEAD})
     recipe: ClassVar[Recipe]
 
     def __init_subclass__(cls) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Unpack
 
 from rlcore.errors import ConfigError
 from rlcore.types import offers
@@ -11,6 +11,14 @@ from rlcore_plugin_torchrl.algorithms.greedy import GreedySteps
 from rlcore_plugin_torchrl.algorithms.recipes import CQL, DDPG, DQN, IQL, SAC, TD3, Recipe
 from rlcore_plugin_torchrl.algorithms.steppers import RankingStepper
 from rlcore_plugin_torchrl.protocols import KnowsEnv, TakesActionSpec, WithLagrange, WithSpec, WithTargetEntropy
+
+if TYPE_CHECKING:
+    from rlcore_plugin_torchrl.algorithms.arguments import (
+        ContinuousArguments,
+        DDPGArguments,
+        DQNArguments,
+        TD3Arguments,
+    )
 
 
 class DDPGTrainer(NamedTrainer):
@@ -23,6 +31,10 @@ class DDPGTrainer(NamedTrainer):
     """
 
     recipe: ClassVar[Recipe] = DDPG
+
+    if TYPE_CHECKING:  # keywords for editors; the base has the one constructor
+
+        def __init__(self, *, collector: Any, total_frames: int | None, **arguments: Unpack[DDPGArguments]) -> None: ...
 
 
 class DQNTrainer(NamedTrainer):
@@ -38,6 +50,10 @@ class DQNTrainer(NamedTrainer):
     """
 
     recipe: ClassVar[Recipe] = DQN
+
+    if TYPE_CHECKING:  # keywords for editors; the base has the one constructor
+
+        def __init__(self, *, collector: Any, total_frames: int | None, **arguments: Unpack[DQNArguments]) -> None: ...
 
     def prepare(self, collector: Any, arguments: dict[str, Any]) -> None:
         """Refuse a mixture without names."""
@@ -83,6 +99,10 @@ class SACTrainer(NamedTrainer):
 
     recipe: ClassVar[Recipe] = SAC
 
+    if TYPE_CHECKING:  # keywords for editors; the base has the one constructor
+
+        def __init__(self, *, collector: Any, total_frames: int | None, **arguments: Unpack[DDPGArguments]) -> None: ...
+
     def prepare(self, collector: Any, arguments: dict[str, Any]) -> None:
         """Tell the loss module the action space."""
         tell_action_space(collector, arguments.get("loss_module"))
@@ -93,11 +113,23 @@ class IQLTrainer(NamedTrainer):
 
     recipe: ClassVar[Recipe] = IQL
 
+    if TYPE_CHECKING:  # keywords for editors; the base has the one constructor
+
+        def __init__(
+            self, *, collector: Any, total_frames: int | None, **arguments: Unpack[ContinuousArguments]
+        ) -> None: ...
+
 
 class CQLTrainer(NamedTrainer):
     """Conservative Q-learning; arguments are those of `IQLTrainer`, and the action space is told as in `SACTrainer`."""
 
     recipe: ClassVar[Recipe] = CQL
+
+    if TYPE_CHECKING:  # keywords for editors; the base has the one constructor
+
+        def __init__(
+            self, *, collector: Any, total_frames: int | None, **arguments: Unpack[ContinuousArguments]
+        ) -> None: ...
 
     def prepare(self, collector: Any, arguments: dict[str, Any]) -> None:
         """Tell the loss module the action space, and choose the losses."""
@@ -117,6 +149,10 @@ class TD3Trainer(NamedTrainer):
     """
 
     recipe: ClassVar[Recipe] = TD3
+
+    if TYPE_CHECKING:  # keywords for editors; the base has the one constructor
+
+        def __init__(self, *, collector: Any, total_frames: int | None, **arguments: Unpack[TD3Arguments]) -> None: ...
 
     def policy(self) -> Any:
         """Return the actor, with the exploration behind it that the collector has."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from rlcore import TrainerHookBase
 from rlcore.errors import ArgumentTypeError, ConfigError
@@ -14,6 +14,9 @@ from rlcore_plugin_torchrl.algorithms.off_policy import SACTrainer
 from rlcore_plugin_torchrl.algorithms.recipes import SAC, Recipe
 from rlcore_plugin_torchrl.protocols import OfflineAndOnline
 from rlcore_plugin_torchrl.states import complete
+
+if TYPE_CHECKING:
+    from rlcore_plugin_torchrl.algorithms.arguments import OfflineToOnlineArguments
 
 
 class MixedReplay(TrainerHookBase):
@@ -85,7 +88,10 @@ class OfflineToOnlineTrainer(SACTrainer):
 
     recipe: ClassVar[Recipe] = Recipe({**SAC.options, "anneal_frames": None}, keys=SAC.keys)
 
-    def __init__(self, *, replay_buffer: Any, batch_size: int | None = None, **arguments: Any) -> None:
+    def __init__(
+        self, *, collector: Any, total_frames: int | None, **arguments: Unpack[OfflineToOnlineArguments]
+    ) -> None:
+        replay_buffer = arguments.get("replay_buffer")
         lacks = missing(replay_buffer, OfflineAndOnline)
         if lacks:
             raise ArgumentTypeError(
@@ -94,8 +100,9 @@ class OfflineToOnlineTrainer(SACTrainer):
             )
         if arguments.get("async_collection"):
             raise ConfigError(f"{type(self).__name__}: the collector cannot run in the background; leave it out")
-        self._sub_batch = batch_size
-        super().__init__(replay_buffer=replay_buffer, **arguments)
+        keywords: dict[str, Any] = {**arguments}
+        self._sub_batch = keywords.pop("batch_size", None)
+        super().__init__(collector=collector, total_frames=total_frames, **keywords)
 
     def register_replay(self, buffer: Any) -> Any:
         """Extend the online part, sample from both, and save the buffer."""

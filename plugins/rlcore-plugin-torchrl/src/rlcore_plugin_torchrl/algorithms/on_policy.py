@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from rlcore.errors import ConfigError, MissingPluginError
 from rlcore.types import offers
@@ -12,6 +12,9 @@ from rlcore_plugin_torchrl.algorithms.recipes import A2C, PPO, REINFORCE, Recipe
 from rlcore_plugin_torchrl.hooks.lr_scheduler import LRSchedulerHook
 from rlcore_plugin_torchrl.hooks.value_estimator import ValueEstimatorHook
 from rlcore_plugin_torchrl.protocols import TakesKeys, WithWeightSchemes
+
+if TYPE_CHECKING:
+    from rlcore_plugin_torchrl.algorithms.arguments import OnPolicyArguments
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +36,12 @@ class OnPolicyTrainer(NamedTrainer):
     """
 
     recipe: ClassVar[Recipe] = A2C
+
+    if TYPE_CHECKING:  # keywords for editors; the base has the one constructor
+
+        def __init__(
+            self, *, collector: Any, total_frames: int | None, **arguments: Unpack[OnPolicyArguments]
+        ) -> None: ...
 
     def prepare(self, collector: Any, arguments: dict[str, Any]) -> None:
         """Refuse two answers to one question."""

@@ -23,7 +23,7 @@ _INSTEAD: Final = {
 
 @cache
 def _names(kind: str) -> frozenset[str]:
-    return frozenset(json.loads(files(__package__).joinpath("torchrl_names.json").read_text())["names"].get(kind, ()))
+    return frozenset(json.loads(files(__package__).joinpath("torchrl_names.json").read_text()).get(kind, ()))
 
 
 class StockHook(Carries, TrainerHookBase):
