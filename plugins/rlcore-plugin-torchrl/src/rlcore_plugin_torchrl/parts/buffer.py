@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
+from tensordict import TensorDict
 from torch import Tensor
 
 from rlcore.buffers import Minibatch
@@ -14,9 +15,6 @@ from rlcore.types import MASK, Buffer, Context, Key
 from rlcore_plugin_torchrl.parts.sections import PartConfig, built, called, checked_table
 from rlcore_plugin_torchrl.parts.signatures import keywords_of
 from rlcore_plugin_torchrl.states import complete
-
-if TYPE_CHECKING:
-    from tensordict import TensorDict
 
 _PARTS = ("storage", "sampler", "writer")
 
@@ -37,7 +35,7 @@ class TorchRLBuffer(Buffer):
         """Which buffer, and of which parts."""
 
         kind_of_part = "replay buffer"
-        provided = {
+        provided: ClassVar = {
             "storage": 'is a table: storage = { part = "LazyTensorStorage" }',
             "batch_size": "is called minibatch_size here",
             "generator": "follows from the seed of the run",
@@ -93,7 +91,11 @@ class TorchRLBuffer(Buffer):
         """Put the steps of a batch into the buffer."""
         mask = batch.get(MASK, None)
         steps = batch.reshape(-1) if mask is None else batch[mask.squeeze(-1)]
+        begins = len(self.buffer) == 0
         self.buffer.extend(steps.exclude("collector").clone())
+        data = vars(self.buffer.storage).get("_storage")
+        if begins and isinstance(data, TensorDict):  # what is not written yet goes into checkpoints too
+            data[len(self.buffer) :].zero_()
 
     def minibatches(self, batch: TensorDict) -> Iterator[Mapping[Key, Tensor]]:
         """Yield minibatches that the sampler of TorchRL chooses."""
@@ -113,4 +115,8 @@ class TorchRLBuffer(Buffer):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take all of it back."""
         self.buffer.load_state_dict(state["buffer"])
+        storage = self.buffer.storage
+        data = vars(storage).get("_storage")
+        if isinstance(data, TensorDict) and not data.is_memmap():  # TorchRL gives it back without its device
+            storage._storage = data.to(storage.device)
         self._generator.set_state(state["generator"].clone())

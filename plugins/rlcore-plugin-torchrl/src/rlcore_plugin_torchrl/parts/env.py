@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import gymnasium
 import numpy as np
@@ -37,7 +37,7 @@ class TorchRLEnv(Env):
         """Which env, how many, and what is changed of it."""
 
         kind_of_part = "env"
-        provided = {"batch_size": _ONE_AT_A_TIME, "num_envs": _ONE_AT_A_TIME}
+        provided: ClassVar = {"batch_size": _ONE_AT_A_TIME, "num_envs": _ONE_AT_A_TIME}
 
         num_envs: int = Field(1, ge=1, description="envs that step together; of several agents, agents")
         transforms: list[dict[str, Any]] = Field(
@@ -67,8 +67,8 @@ class TorchRLEnv(Env):
         agents = first.rows
         if config.num_envs % agents:
             raise ConfigError(
-                f"[env] num_envs = {config.num_envs}: {config.part} has {agents} agents, and each is an env, so num_envs "
-                f"is a multiple of {agents}",
+                f"[env] num_envs = {config.num_envs}: {config.part} has {agents} agents, and each is an env, so "
+                f"num_envs is a multiple of {agents}",
                 remedy={"env": {"num_envs": -(-config.num_envs // agents) * agents}},
             )
         self._worlds = [first, *(World(self._made(), config.observation) for _ in range(config.num_envs // agents - 1))]
@@ -171,8 +171,8 @@ class TorchRLEnv(Env):
             arguments.setdefault("frame_skip", config.frame_skip)
         numbered = [name for name in _NUMBERED if name in parameters]
         arguments |= {name: True for name in numbered if name not in arguments}
-        env = called(config.part_class, arguments, "[env]")
-        return self._transformed(env)
+        with torch.random.fork_rng(devices=[]):  # an env of TorchRL may draw its first seed from the global generator
+            return self._transformed(called(config.part_class, arguments, "[env]"))
 
     def _transformed(self, env: Any) -> Any:
         from torchrl.envs import TransformedEnv  # type: ignore[import-untyped]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -33,7 +33,7 @@ class TorchRLEstimator(Estimator):
         """Which estimator, and when to estimate."""
 
         kind_of_part = "value estimator"
-        provided = {"value_network": _OF_MODEL, "actor_network": _OF_MODEL}
+        provided: ClassVar = {"value_network": _OF_MODEL, "actor_network": _OF_MODEL}
 
         gamma: float = Field(0.99, ge=0, le=1, description="discount")
         every: Literal["batch", "epoch"] = Field("batch", description="estimate once, or again before each epoch")
@@ -46,11 +46,15 @@ class TorchRLEstimator(Estimator):
         model: Any = context.model
         if not isinstance(model, TorchRLModel):
             raise ConfigError(
-                f"[estimator] part = {config.part!r}: estimators of TorchRL take its networks; set [model] use = 'torchrl'"
+                f"[estimator] part = {config.part!r}: these take networks of TorchRL; set [model] use = 'torchrl'"
             )
         self.every = config.every
         part, taken = config.part_class, keywords_of(config.part_class).parameters
-        given = {"gamma": config.gamma, "value_network": model.value_network, "actor_network": model.actor}
+        given = {
+            "gamma": config.gamma,
+            "value_network": model.value,
+            "actor_network": model.actor and model.actor.module,
+        }
         arguments = {name: value for name, value in given.items() if name in taken} | config.arguments("[estimator]")
         self.module: Any = called(part, arguments, "[estimator]").to(context.device)
         if "sample_log_prob" in vars(self.module.tensor_keys):

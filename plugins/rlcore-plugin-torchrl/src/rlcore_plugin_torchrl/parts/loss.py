@@ -35,6 +35,9 @@ _OTHERWISE: Final = {
 }
 # whose actors see whole trajectories, or predict chunks of actions
 _OTHER_ACTORS: Final = ("ACTLoss", "DTLoss", "OnlineDTLoss", "DiffusionBCLoss")
+# what a loss reads where an [estimator] made its targets, and what any loss reads where something writes it
+_WITH_ADVANTAGES: Final = ("observation", "action", "sample_log_prob", "advantage", "value_target")
+_WHERE_WRITTEN: Final = ("state_value", "priority_weight", "logits", "loc", "scale")
 _ALONE: Final = {"loss": "loss_value"}  # the only one of a loss goes by that name
 _FROM_ENV: Final = ("action_spec", "action_space", "num_actions")
 _OF_MODEL: Final = "is a network of [model]; name it there"
@@ -83,13 +86,20 @@ class TorchRLLoss(nn.Module, Loss):
                 )
             return self
 
+        @property
+        def discounts(self) -> bool:
+            """Whether `gamma` has an effect: not where an [estimator] makes the value targets."""
+            return "critic_network" not in networks_of(self.part_class)
+
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__()
+        if context.run.resolved_config.get("learner", {}).get("compile"):
+            raise ConfigError("[learner] compile = true: a loss of TorchRL keeps weights of its own; leave the key out")
         model: Any = context.model
         part = config.part_class
         if not isinstance(model, TorchRLModel):
             raise ConfigError(
-                f"[loss] part = {config.part!r}: losses of TorchRL take networks of TorchRL; set [model] use = 'torchrl'"
+                f"[loss] part = {config.part!r}: losses of TorchRL take its networks; set [model] use = 'torchrl'"
             )
         networks = self._networks(part, model)
         _check_actor(part, networks.get("actor_network"))
@@ -99,7 +109,7 @@ class TorchRLLoss(nn.Module, Loss):
         self._make_estimator(config)
         self.requires = tuple(self._parts.values())
         if "critic_network" in networks:  # it would estimate advantages of a minibatch, whose steps are in no order
-            self.reads = ("advantage", "value_target")
+            self.reads = _WITH_ADVANTAGES
         model.take_loss(self.module, self._weights())
         if part.__name__ == "KLPENPPOLoss":  # it compares the distributions of the policy that acted and of now
             model.policy.write_parameters()
@@ -107,19 +117,30 @@ class TorchRLLoss(nn.Module, Loss):
 
     def forward(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
         """Return every `loss_*` of the loss of TorchRL, and its metrics, 0-d; `td_error` where it makes one."""
-        size = minibatch["next", "reward"].shape[:-1]
-        data = TensorDict({}, size, device=minibatch["next", "reward"].device)
-        for key in minibatch:
-            data.set(key, minibatch[key])
-        if "sample_log_prob" in minibatch:  # without the dimension at the end, as a distribution of TorchRL returns it
-            data.set("sample_log_prob", minibatch["sample_log_prob"].squeeze(-1))
+        entries = {key: minibatch[key] for key in self.reads or minibatch.keys()}
+        entries |= {key: minibatch[key] for key in _WHERE_WRITTEN if key in minibatch}
+        if not len(entries["action"]):  # the same names, with gradients of zero, from a row of zeros
+            entries = {key: entry.new_zeros(1, *entry.shape[1:]) for key, entry in entries.items()}
+            return {
+                name: value * 0 if value.ndim == 0 else value[:0] for name, value in self._returned(entries).items()
+            }
+        return self._returned(entries)
+
+    def _returned(self, entries: Mapping[Key, Tensor]) -> dict[str, Tensor]:
+        """Return what the loss of TorchRL makes of at least one row."""
+        action = entries["action"]
+        data = TensorDict({}, action.shape[:1], device=action.device)
+        for key, entry in entries.items():
+            data.set(key, entry)
+        if "sample_log_prob" in entries:  # without the dimension at the end, as a distribution of TorchRL returns it
+            data.set("sample_log_prob", entries["sample_log_prob"].squeeze(-1))
         returned = {}
         for name, value in self.module(data).items():
             if isinstance(value, Tensor) and value.numel() == 1:
                 name, value = _ALONE.get(name, name), value.reshape(())
                 returned[name] = value if name.startswith("loss_") else value.detach()
         error = data.get("td_error", None)
-        return returned if error is None else {**returned, "td_error": error.detach().reshape(*size, 1)}
+        return returned if error is None else {**returned, "td_error": error.detach().reshape(-1, 1)}
 
     def _networks(self, part: type, model: TorchRLModel) -> dict[str, Any]:
         """Return the networks of a loss; those that it can do without where the config has them."""
@@ -236,9 +257,9 @@ def buildable() -> list[str]:
 
 def _network(model: TorchRLModel, name: str, form: Any, part: type) -> Any:
     if name == "actor":
-        return model.actor
+        return model.actor.module
     if name == "value":
-        return model.value_network
+        return model.value
     if name == "action_value":
         distributional = model.action_value is not None and "Distributional" in type(model.action_value).__name__
         if model.action_value is None or distributional != (form == "atoms"):
@@ -256,8 +277,8 @@ def _check_actor(part: type, actor: Any) -> None:
     samples = callable(getattr(actor, "get_dist", None))
     if "Probabilistic" in annotation and not samples:
         raise ConfigError(
-            f"[model] distribution = 'deterministic': {part.__name__} of TorchRL takes an actor with a distribution; leave the "
-            "key out"
+            f"[model] distribution = 'deterministic': {part.__name__} of TorchRL takes an actor with a distribution; leave "
+            "the key out"
         )
     if part.__name__ in ("DDPGLoss", "TD3Loss", "TD3BCLoss") and samples:
         raise ConfigError(

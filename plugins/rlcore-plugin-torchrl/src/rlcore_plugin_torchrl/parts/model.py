@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from rlcore.errors import ConfigError, MissingPluginError, did_you_mean
 from rlcore.types import Context
 from rlcore_plugin_torchrl.parts.library import torchrl_module
-from rlcore_plugin_torchrl.parts.policy import ActorPolicy, EpsilonGreedyPolicy
+from rlcore_plugin_torchrl.parts.policy import Actor, ActorPolicy, EpsilonGreedyPolicy
 from rlcore_plugin_torchrl.parts.sections import called, checked_table
 from rlcore_plugin_torchrl.parts.signatures import keywords_of
 
@@ -27,7 +27,8 @@ class TorchRLModel(nn.Module):
     """Networks of TorchRL by name, put together as its losses take them.
 
     Attributes:
-        actor: a `ProbabilisticActor` or an `Actor` of TorchRL; None for a model that acts by its action values.
+        actor: an actor of TorchRL; None for a model that acts by its action values.
+        value: a critic of states of TorchRL; None for a model without.
         policy: samples from it.
         loss: the loss of TorchRL, whose weights are those that are trained; None before it is built.
     """
@@ -81,10 +82,12 @@ class TorchRLModel(nn.Module):
         self.qvalue: Any = None
         self.loss: Any = None
         if config.actor is not None:
-            self.actor = self._seeded("actor", self._actor)
+            self.actor = Actor(self._seeded("actor", self._actor), self._spec.action_space)
         else:
             form: Form = "action_values" if config.atoms is None else "atoms"
             self.action_value = self.critic("action_value", form)
+        if config.value is not None:
+            self.value = self.critic("value", "value")
         self.policy: Any = (
             ActorPolicy(self.actor, self._spec.action_space, config.exploration_noise)
             if self.actor is not None
@@ -121,13 +124,6 @@ class TorchRLModel(nn.Module):
             return values
         support = torch.linspace(self._config.v_min, self._config.v_max, self._config.atoms, device=values.device)
         return (values.exp() * support.unsqueeze(-1)).sum(-2)
-
-    @property
-    def value_network(self) -> Any:
-        """The critic of states; made when it is first asked for."""
-        if self.value is None:
-            self.value = self.critic("value", "value")
-        return self.value
 
     @property
     def action_spec(self) -> Any:
@@ -281,8 +277,8 @@ class TorchRLModel(nn.Module):
             ) from error
         if output.shape != (2, outputs):
             raise ConfigError(
-                f"[model] {name}: these networks give {list(output.shape[1:])} for an observation, and {outputs} numbers are "
-                'needed; end them with { part = "MLP" }, which knows the number'
+                f"[model] {name}: these networks give {list(output.shape[1:])} for an observation, and {outputs} numbers "
+                'are needed; end them with { part = "MLP" }, which knows the number'
             )
         return network
 

@@ -8,91 +8,151 @@ from typing import Any
 import gymnasium
 import torch
 from tensordict import TensorDict
-from torch import Tensor
+from torch import Tensor, nn
 
 from rlcore.errors import ConfigError
+
+
+class ActionDistribution:
+    """The distribution of an actor of TorchRL, as a family of its parameters in one tensor.
+
+    Args:
+        head: the last module of a `ProbabilisticActor`, which makes the distribution.
+        space: of the actions.
+
+    Attributes:
+        keys: names of the parameters, each of one size.
+        num_parameters: their number.
+    """
+
+    def __init__(self, head: Any, space: gymnasium.Space[Any]) -> None:
+        self._head = head
+        self._is_discrete = isinstance(space, gymnasium.spaces.Discrete)
+        self.keys = ("logits",) if self._is_discrete else ("loc", "scale")
+        size = int(space.n) if isinstance(space, gymnasium.spaces.Discrete) else (space.shape or (1,))[0]
+        self._size = size
+        self.num_parameters = size * len(self.keys)
+
+    def of(self, parameters: Tensor) -> Any:
+        """Return the distribution of TorchRL that has these parameters `[..., num_parameters]`."""
+        data = TensorDict(self.named(parameters), parameters.shape[:-1], device=parameters.device)
+        return self._head.get_dist(data)
+
+    def named(self, parameters: Tensor) -> dict[str, Tensor]:
+        """Return the parameters by name."""
+        return dict(zip(self.keys, parameters.chunk(len(self.keys), -1), strict=True))
+
+    def noise(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        """Sample noise `[*shape, number]`: of Gumbel's distribution for discrete actions, else normal."""
+        if not self._is_discrete:
+            return torch.randn((*shape, self._size), generator=generator, device=generator.device)
+        uniform = torch.rand((*shape, self._size), generator=generator, device=generator.device)
+        return -(-uniform.clamp(1e-20, 1 - 1e-7).log()).log()
+
+    def sample(self, parameters: Tensor, noise: Tensor) -> Tensor:
+        """Return the actions that the noise picks."""
+        if self._is_discrete:
+            return (parameters.log_softmax(-1) + noise).argmax(-1)
+        return sampled(self.of(parameters), noise)
+
+    def mode(self, parameters: Tensor) -> Tensor:
+        """Return the deterministic actions."""
+        return parameters.argmax(-1) if self._is_discrete else deterministic(self.of(parameters))
+
+    def log_prob(self, parameters: Tensor, action: Tensor) -> Tensor:
+        """Return log-probabilities `[..., 1]`."""
+        log_prob: Tensor = self.of(parameters).log_prob(action)
+        return log_prob.reshape(*parameters.shape[:-1], 1)
+
+    def entropy(self, parameters: Tensor) -> Tensor:
+        """Return entropies `[..., 1]`."""
+        entropy: Tensor = self.of(parameters).entropy()
+        return entropy.reshape(*parameters.shape[:-1], 1)
+
+    def log_prob_and_entropy(self, parameters: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
+        """Return both."""
+        return self.log_prob(parameters, action), self.entropy(parameters)
+
+
+class Actor(nn.Module):
+    """An actor of TorchRL, called with observations.
+
+    Args:
+        module: of TorchRL; one without a distribution acts deterministically.
+        space: of the actions.
+
+    Attributes:
+        module: the same.
+        distribution: of the actions; an actor without one has no such attribute.
+    """
+
+    def __init__(self, module: Any, space: gymnasium.Space[Any]) -> None:
+        super().__init__()
+        self.module = module
+        self.is_stochastic = callable(getattr(module, "get_dist", None))
+        if self.is_stochastic:
+            self.distribution = ActionDistribution(module[-1], space)
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Return the parameters of the distribution `[..., num_parameters]`, or actions `[..., *action]`."""
+        data = TensorDict({"observation": observation}, observation.shape[:1], device=observation.device)
+        if not self.is_stochastic:
+            action: Tensor = self.module(data).get("action")
+            return action
+        data = self.module[0](data)
+        return torch.cat([data.get(key) for key in self.distribution.keys], -1)
 
 
 class ActorPolicy:
     """Samples from the actor of a model, and takes its deterministic action in evaluations.
 
     Args:
-        actor: of TorchRL; one without a distribution acts deterministically, with noise.
+        actor: of the model.
         space: of the actions.
-        noise: deviation of that noise, in halves of the range of actions.
+        noise: of a deterministic actor: deviation of the noise, in halves of the range of actions.
     """
 
-    def __init__(self, actor: Any, space: gymnasium.Space[Any], noise: float) -> None:
+    def __init__(self, actor: Actor, space: gymnasium.Space[Any], noise: float) -> None:
         self._actor = actor
-        self._space = space
+        self._space: Any = space
         self._noise = noise
-        self._samples = callable(getattr(actor, "get_dist", None))
-        self.writes: tuple[str, ...] = ("sample_log_prob",) if self._samples else ()
-        self._discrete = isinstance(space, gymnasium.spaces.Discrete)
+        self.writes: tuple[str, ...] = ("sample_log_prob",) if actor.is_stochastic else ()
 
     def write_parameters(self) -> None:
         """Write the parameters of the distribution into batches from here on."""
-        self.writes = (*self.writes, *self._keys)
+        self.writes = (*self.writes, *self._actor.distribution.keys)
 
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
-        """Sample the noise of a batch: uniform for discrete actions, else normal, `[time, env, number]`."""
-        if self._discrete:
-            assert isinstance(self._space, gymnasium.spaces.Discrete)
-            uniform = torch.rand((steps, num_envs, int(self._space.n)), generator=generator, device=generator.device)
-            return -(-uniform.clamp(1e-20, 1 - 1e-7).log()).log()  # Gumbel's distribution
-        size = (self._space.shape or (1,))[0]
-        return torch.randn((steps, num_envs, size), generator=generator, device=generator.device)
+        """Sample the noise of a batch, `[time, env, number]`."""
+        if self._actor.is_stochastic:
+            return self._actor.distribution.noise((steps, num_envs), generator)
+        return torch.randn((steps, num_envs, *self._space.shape), generator=generator, device=generator.device)
 
     def act(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Return actions, and the parameters of their distribution."""
-        if not self._samples:
-            action = self._acted(observation)
-            low, high = (torch.as_tensor(bound, device=action.device) for bound in (self._space.low, self._space.high))  # type: ignore[attr-defined]
-            scale = torch.where(torch.isfinite(high - low), (high - low) / 2, torch.ones_like(high))
-            return (action + self._noise * scale * noise).clamp(low, high), noise
-        data = TensorDict({"observation": observation}, [len(observation)], device=observation.device)
-        data = self._actor[0](data)
-        parameters = torch.cat([data.get(key).float() for key in self._keys], -1)
-        distribution = self._of(parameters)
-        if self._discrete:
-            logits = data.get("logits")
-            return (logits.log_softmax(-1) + noise).argmax(-1), parameters
-        return sampled(distribution, noise), parameters
+        output = self._actor(observation)
+        if self._actor.is_stochastic:
+            return self._actor.distribution.sample(output, noise), output
+        low, high = (torch.as_tensor(bound, device=output.device) for bound in (self._space.low, self._space.high))
+        half = torch.where(torch.isfinite(high - low), (high - low) / 2, torch.ones_like(high))
+        return (output + self._noise * half * noise).clamp(low, high), noise
 
     def describe(self, parameters: Tensor, action: Tensor) -> Mapping[str, Tensor]:
-        """Return `sample_log_prob` `[..., 1]`; nothing for an actor without a distribution."""
-        if not self._samples:
+        """Return `sample_log_prob` `[..., 1]`, and perhaps the parameters; nothing for a deterministic actor."""
+        if not self._actor.is_stochastic:
             return {}
-        log_prob = self._of(parameters).log_prob(action)
-        described = {"sample_log_prob": log_prob.reshape(*parameters.shape[:-1], 1)}
-        further = dict(zip(self._keys, parameters.chunk(len(self._keys), -1), strict=True))
+        distribution = self._actor.distribution
+        described = {"sample_log_prob": distribution.log_prob(parameters, action)}
+        further = distribution.named(parameters)
         return described | {name: value for name, value in further.items() if name in self.writes}
 
     def mode(self, observation: Tensor) -> Tensor:
         """Return the deterministic actions."""
-        if not self._samples:
-            return self._acted(observation)
-        distribution = self._actor.get_dist(
-            TensorDict({"observation": observation}, [len(observation)], device=observation.device)
-        )
-        return deterministic(distribution)
+        output: Tensor = self._actor(observation)
+        return self._actor.distribution.mode(output) if self._actor.is_stochastic else output
 
     def refresh(self) -> None:
         """Do nothing: the actor is that of the model, with the weights of now."""
-
-    @property
-    def _keys(self) -> tuple[str, ...]:
-        return ("logits",) if self._discrete else ("loc", "scale")
-
-    def _of(self, parameters: Tensor) -> Any:
-        parts = parameters.chunk(len(self._keys), -1)
-        data = TensorDict(dict(zip(self._keys, parts, strict=True)), parameters.shape[:-1], device=parameters.device)
-        return self._actor[-1].get_dist(data)
-
-    def _acted(self, observation: Tensor) -> Tensor:
-        data = TensorDict({"observation": observation}, [len(observation)], device=observation.device)
-        action: Tensor = self._actor(data).get("action")
-        return action
 
 
 class EpsilonGreedyPolicy:

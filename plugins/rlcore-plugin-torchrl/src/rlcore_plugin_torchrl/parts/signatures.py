@@ -165,7 +165,7 @@ def _words(annotation: Any) -> Any:
         return annotation
     if origin in (Union, types.UnionType):
         known = [_words(member) for member in members if member is not types.NoneType]
-        return None if None in known or not known else Union[(*known, *_none_of(members))]  # noqa: UP007
+        return None if None in known or not known else Union[(*known, *_none_of(members))]
     if origin in (list, Sequence, tuple) and members:
         known = [Ellipsis if member is Ellipsis else _words(member) for member in members]
         return None if None in known else (list if origin is Sequence else origin)[tuple(known)]

@@ -77,11 +77,12 @@ def only_leaf(keys: Iterable[Any], wanted: str | None, what: str, option: str) -
         return named[last[0]]
     if wanted is not None:
         raise ConfigError(
-            f"[env] {option} = {wanted!r}: the env has no such entry{did_you_mean(wanted, named)}; it has {', '.join(named)}"
+            f"[env] {option} = {wanted!r}: the env has no such entry{did_you_mean(wanted, named)}; it has "
+            f"{', '.join(named)}"
         )
     if len(named) == 1:
         return next(iter(named.values()))
     raise ConfigError(
-        f"[env] {option}: this env of TorchRL has several, {', '.join(named)}; name one, or join them with transforms = "
-        '[{ part = "CatTensors", in_keys = [...], out_key = "observation" }]'
+        f"[env] {option}: this env of TorchRL has several, {', '.join(named)}; name one, or join them with "
+        'transforms = [{ part = "CatTensors", in_keys = [...], out_key = "observation" }]'
     )

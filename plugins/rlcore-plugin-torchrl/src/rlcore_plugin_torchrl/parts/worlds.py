@@ -48,8 +48,8 @@ class World:
         reward = env.full_reward_spec[self._reward].shape
         if reward[-1] != 1:
             raise ConfigError(
-                f"[env]: the reward of this env of TorchRL has {reward[-1]} numbers, and rlcore trains on one; join them "
-                'with transforms = [{ part = "LineariseRewards", in_keys = ["reward"] }]'
+                f"[env]: the reward of this env of TorchRL has {reward[-1]} numbers, and rlcore trains on one; join "
+                'them with transforms = [{ part = "LineariseRewards", in_keys = ["reward"] }]'
             )
         self._lead = reward[:-1]
         self.rows = self._lead.numel()
