@@ -66,7 +66,6 @@ class TorchRLBuffer(Buffer):
         self.num_epochs = 1
         self.warmup_frames = config.warmup_frames
         self._device = context.device
-        self._generator = context.generator("sample")
         part, sizes = config.part_class, {"max_size": config.capacity, "max_capacity": config.capacity}
         parts = {
             name: built(name, getattr(config, name), f"[buffer] {name}", sizes)
@@ -75,7 +74,7 @@ class TorchRLBuffer(Buffer):
         }
         if "storage" not in parts:
             raise ConfigError(f"[buffer] part = {config.part!r}: this buffer of TorchRL takes no storage")
-        own = {"batch_size": config.minibatch_size, "generator": self._generator}
+        own = {"batch_size": config.minibatch_size, "generator": context.generator("sample")}
         arguments = (
             parts
             | config.arguments("[buffer]")
@@ -110,7 +109,7 @@ class TorchRLBuffer(Buffer):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the steps, what the sampler and the writer know, and the place of the generator."""
-        return {"buffer": self.buffer.state_dict(), "generator": self._generator.get_state()}
+        return {"buffer": self.buffer.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take all of it back."""
@@ -119,4 +118,3 @@ class TorchRLBuffer(Buffer):
         data = vars(storage).get("_storage")
         if isinstance(data, TensorDict) and not data.is_memmap():  # TorchRL gives it back without its device
             storage._storage = data.to(storage.device)
-        self._generator.set_state(state["generator"].clone())

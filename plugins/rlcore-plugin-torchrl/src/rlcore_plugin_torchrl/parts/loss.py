@@ -277,13 +277,11 @@ def _check_actor(part: type, actor: Any) -> None:
     samples = callable(getattr(actor, "get_dist", None))
     if "Probabilistic" in annotation and not samples:
         raise ConfigError(
-            f"[model] distribution = 'deterministic': {part.__name__} of TorchRL takes an actor with a distribution; leave "
-            "the key out"
+            f"[model] distribution = 'deterministic': {part.__name__} takes an actor with a distribution; "
+            "leave the key out"
         )
     if part.__name__ in ("DDPGLoss", "TD3Loss", "TD3BCLoss") and samples:
-        raise ConfigError(
-            f"[model] distribution: {part.__name__} of TorchRL takes an actor without one: 'deterministic'"
-        )
+        raise ConfigError(f"[model] distribution: {part.__name__} takes an actor without one: 'deterministic'")
 
 
 def _from_env(part: type, model: TorchRLModel, config: TorchRLLoss.Config) -> dict[str, Any]:

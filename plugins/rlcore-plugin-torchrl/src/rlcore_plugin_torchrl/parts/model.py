@@ -277,8 +277,8 @@ class TorchRLModel(nn.Module):
             ) from error
         if output.shape != (2, outputs):
             raise ConfigError(
-                f"[model] {name}: these networks give {list(output.shape[1:])} for an observation, and {outputs} numbers "
-                'are needed; end them with { part = "MLP" }, which knows the number'
+                f"[model] {name}: these networks give {list(output.shape[1:])} for an observation, and {outputs} "
+                'numbers are needed; end them with { part = "MLP" }, which knows the number'
             )
         return network
 
