@@ -50,6 +50,10 @@ def keys_of(section):
     return {key: value for key, value in section.items() if key != "use"}
 
 
+class TestPlugin(PluginContract):
+    plugin = "torchrl"
+
+
 class TestEnv(EnvContract):
     use = "torchrl"
     config = {"part": "GymEnv", "env_name": "CartPole-v1", "num_envs": 2}
@@ -103,10 +107,6 @@ class TestBuffer(BufferContract):
     around = {"model": {"use": "sac:actor-critic", "hidden": [8]}, "loss": {"use": "sac"}, "estimator": []}
     around |= {"env": {"use": "testing:toy", "actions": "bounded"}}
     keeps_experience = True
-
-
-class TestPlugin(PluginContract):
-    plugin = "torchrl"
 
 
 class TestSelectKeys(HookContract):
