@@ -173,13 +173,13 @@ class TorchRLModel(nn.Module):
             )
         if form == "atoms":
             assert config.atoms is not None
-            network = nn.Sequential(
+            atoms = nn.Sequential(
                 self._networks(name, self.num_actions * config.atoms),
                 nn.Unflatten(-1, (config.atoms, self.num_actions)),
             )
             support = torch.linspace(config.v_min, config.v_max, config.atoms)
             return modules.DistributionalQValueActor(
-                nn.Sequential(network, nn.LogSoftmax(-2)),
+                nn.Sequential(atoms, nn.LogSoftmax(-2)),
                 support=support,
                 spec=self.action_spec,
                 in_keys=["observation"],
