@@ -1,7 +1,19 @@
 """The contracts of the plugin and of its hooks; its other names are lent to rlcore."""
 
-from rlcore_plugin_testing.contracts import HookContract, PluginContract
+import pytest
+from pydantic import ValidationError
+from rlcore_plugin_testing.contracts import (
+    BufferContract,
+    EnvContract,
+    EstimatorContract,
+    HookContract,
+    LossContract,
+    ModelContract,
+    PluginContract,
+)
 from rlcore_plugin_testing.contracts.data import collected
+
+from rlcore.errors import ConfigError
 
 BATCH_KEYS = [
     *("observation", "action", "sample_log_prob"),
@@ -28,8 +40,73 @@ for _name, _attributes in SUITES.items():
     globals()[f"Test{_name}"] = type(f"Test{_name}", (HookContract,), {**_attributes, "__module__": __name__})
 
 
+NETWORK = {"part": "MLP", "num_cells": [8]}
+MODEL = {"use": "torchrl", "actor": NETWORK, "value": NETWORK}
+LOSS = {"use": "torchrl", "part": "ClipPPOLoss"}
+AROUND = {"model": MODEL, "loss": LOSS, "estimator": {"use": "torchrl", "part": "GAE", "lmbda": 0.95}}
+
+
+def keys_of(section):
+    return {key: value for key, value in section.items() if key != "use"}
+
+
 class TestPlugin(PluginContract):
     plugin = "torchrl"
+
+
+class TestEnv(EnvContract):
+    use = "torchrl"
+    config = {"part": "GymEnv", "env_name": "CartPole-v1", "num_envs": 2}
+
+    def test_config_refuses_an_unknown_key(self):
+        """What a wrapped library takes, it knows when the env is built; a misspelled argument is refused at once."""
+        with pytest.raises(ConfigError, match="no_such_key"):
+            self.make(self.bench(), no_such_key=1)
+        with pytest.raises(ValidationError, match="did you mean 'env_name'"):
+            self.settings(env_nam="CartPole-v1")
+
+
+class TestEnvOfTorchRLItself(EnvContract):
+    use = "torchrl"
+    config = {"part": "PendulumEnv", "num_envs": 2}
+    config |= {"transforms": [{"part": "StepCounter", "max_steps": 40}, {"part": "UnsqueezeTransform", "dim": -1}]}
+    config["transforms"][1] |= {"in_keys": ["th", "thdot"], "out_keys": ["th1", "thdot1"]}
+    config["transforms"].append({"part": "CatTensors", "in_keys": ["th1", "thdot1"], "out_key": "observation"})
+    config["observation"] = "observation"
+    terminates = None
+    truncates = {}
+
+
+class TestModel(ModelContract):
+    use = "torchrl"
+    config = keys_of(MODEL)
+    around = AROUND
+
+
+class TestLoss(LossContract):
+    use = "torchrl"
+    config = keys_of(LOSS)
+    around = AROUND
+
+    def test_contains_the_parts_that_it_uses(self):
+        """A compiled update would replace weights that TorchRL keeps in TensorDicts, so it is refused."""
+        with pytest.raises(ConfigError, match=r"\[learner\] compile = true"):
+            self.bench(around={"learner": {"compile": True}})
+
+
+class TestEstimator(EstimatorContract):
+    use = "torchrl"
+    config = keys_of(AROUND["estimator"])
+    around = AROUND
+    test_nothing_may_follow = None  # it watches a part `critic`; TorchRL's is called `value`, and asked about every row
+
+
+class TestBuffer(BufferContract):
+    use = "torchrl"
+    config = {"capacity": 64, "minibatch_size": 4, "warmup_frames": 0}
+    around = {"model": {"use": "sac:actor-critic", "hidden": [8]}, "loss": {"use": "sac"}, "estimator": []}
+    around |= {"env": {"use": "testing:toy", "actions": "bounded"}}
+    keeps_experience = True
 
 
 class TestSelectKeys(HookContract):

@@ -9,10 +9,20 @@ def _hook(name: str, module: str, config: str, summary: str) -> Component:
     return Component("hook", name, f"{place}:from_config", f"{place}:{config}", summary)
 
 
+def _part(kind: str, module: str, name: str, summary: str) -> Component:
+    """Return the component of a part of `parts/`, which is called as the library is."""
+    return Component(kind, "torchrl", f"rlcore_plugin_torchrl.parts.{module}:{name}", summary=summary)
+
+
 @hookimpl
 def provide_components() -> list[Component]:
-    """Return the hook objects that a config can name; the names of scripts are lent to rlcore."""
+    """Return what a config can name: parts of TorchRL, and hook objects; the names of scripts are lent to rlcore."""
     return [
+        _part("env", "env", "TorchRLEnv", "an env of TorchRL by name, with its transforms"),
+        _part("model", "model", "TorchRLModel", "networks of TorchRL by name"),
+        _part("loss", "loss", "TorchRLLoss", "a loss of TorchRL by name"),
+        _part("estimator", "estimator", "TorchRLEstimator", "a value estimator of TorchRL by name"),
+        _part("buffer", "buffer", "TorchRLBuffer", "a replay buffer of TorchRL by name"),
         _hook("batch-sub-sampler", "batch_sub_sampler", "BatchSubSamplerConfig", "samples a part of each minibatch"),
         _hook("clear-cuda-cache", "clear_cuda_cache", "ClearCudaCacheConfig", "gives memory of the CUDA cache back"),
         _hook("count-frames-log", "count_frames", "CountFramesLogConfig", "logs the frames so far"),

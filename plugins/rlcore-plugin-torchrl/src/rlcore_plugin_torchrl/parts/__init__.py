@@ -1,0 +1,1 @@
+"""Parts of TorchRL that a config names: envs, networks, losses, estimators and replay buffers."""
