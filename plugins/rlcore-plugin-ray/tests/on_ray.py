@@ -77,11 +77,12 @@ class Namespace:
 class Ray:
     """Nodes of one Ray, each as `ray start` begins it."""
 
-    def __init__(self, namespace):
+    def __init__(self, namespace, *options):
         self.namespace = namespace
         self.folder = tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True)
         self.address = "127.0.0.1:6399"
-        self.nodes = [self.add("--head", "--port=6399", f"--temp-dir={self.folder.name}", "--num-cpus=2")]
+        head = ("--head", "--port=6399", f"--temp-dir={self.folder.name}", "--num-cpus=2")
+        self.nodes = [self.add(*head, *options)]
 
     def add(self, *options):
         own = ("--include-dashboard=false",) if "--head" in options else (f"--address={self.address}",)
