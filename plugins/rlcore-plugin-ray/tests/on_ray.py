@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rlcore_plugin_testing.train_command import CARTPOLE, TrainCommand
 
+FOLDER = Path(__file__).parent
 CONFIG = {
     **CARTPOLE,
     "run": {**CARTPOLE["run"], "total_frames": 8192},
@@ -96,6 +97,26 @@ class Ray:
                 os.killpg(node.pid, signal.SIGKILL)
             node.wait()
         self.folder.cleanup()
+
+
+def run_inside(tests, *options, seconds=300):
+    """Run a file of tests of this folder where a Ray of its own is, and see that they pass.
+
+    Args:
+        tests: name of the file.
+        options: of the Ray.
+        seconds: that they may take.
+    """
+    namespace = Namespace()
+    try:
+        ray = Ray(namespace, *options)
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(FOLDER / tests)]
+        process = namespace.start(command, {"RLCORE_TEST_RAY": ray.address}, stdout=subprocess.PIPE, text=True)
+        output, _ = process.communicate(timeout=seconds)
+        ray.close()
+    finally:
+        namespace.close()
+    assert process.returncode == 0, output
 
 
 class Trained(TrainCommand):
