@@ -45,16 +45,6 @@ class OptimizerHook(TrainerHookBase):
         """Train with the processes that the trainer's learner trains with."""
         self._learner = trainer.learner
 
-    def use(self, optimizer: torch.optim.Optimizer) -> None:
-        """Take the steps of another optimizer from here on.
-
-        Raises:
-            NumericalError: a step of the one before was not finite, which nobody would find out later.
-        """
-        self.check_losses()
-        self.optimizer = optimizer
-        self._step = None
-
     def __call__(self, losses: Any, clip_grad_norm: bool, clip_norm: float | None, index: int) -> dict[str, Tensor]:
         """Take a step, and return the losses with `grad_norm_<index>`, the norm of the gradients before clipping."""
         if self._step is None:

@@ -70,8 +70,6 @@ class ProgressBar:
     @hookimpl
     def post_steps_log(self, trainer: Trainer) -> None:
         """Move the bar and show the metrics that were written last."""
-        if self._bar is None:  # it was switched on in the middle of a run
-            self.setup(trainer)
         if self._bar.disable:
             return
         if trainer.metrics.written_at != self._shown_at:

@@ -37,7 +37,7 @@ class LoopSpecs:
 
         Called in `rlcore/training/loop.py`:
 
-            batch = hooks.batch_process(batch, self)
+            batch = self._process_batch_hook(batch)
             ...
             self._count(together, episodes)
             ...
@@ -61,7 +61,7 @@ class LoopSpecs:
 
         Called in `rlcore/training/loop.py`:
 
-            metrics.add(hooks.pre_steps_log(batch, self))
+            self._record(hooks.pre_steps_log(batch, self))
             ...
             parts.buffer.add(batch)
         """
@@ -100,7 +100,7 @@ class LoopSpecs:
 
         Called in `rlcore/training/loop.py`:
 
-            metrics.add(hooks.pre_epoch_log(batch, learner))
+            self._record(hooks.pre_epoch_log(batch, learner))
             epoch_batch = hooks.pre_epoch(batch, learner)
         """
 
@@ -265,7 +265,7 @@ class LoopSpecs:
         Called in `rlcore/training/loop.py`:
 
             self._updates(epoch_batch, averages)
-            metrics.add(hooks.post_epoch_log(epoch_batch, learner))
+            self._record(hooks.post_epoch_log(epoch_batch, learner))
         """
 
     @point("notify", "inner")
@@ -280,7 +280,7 @@ class LoopSpecs:
 
         Called in `rlcore/training/loop.py`:
 
-            metrics.add(hooks.post_epoch_log(epoch_batch, learner))
+            self._record(hooks.post_epoch_log(epoch_batch, learner))
             hooks.post_epoch(epoch_batch, learner)
         """
 
@@ -303,7 +303,7 @@ class LoopSpecs:
 
         Called in `rlcore/training/loop.py`:
 
-            metrics.add(hooks.post_optim_complete_log(parts.progress.updates, averages.means(), self))
+            self._record(hooks.post_optim_complete_log(parts.progress.updates, averages.means(), self))
         """
 
     @point("notify", "outer")
@@ -339,5 +339,5 @@ class LoopSpecs:
 
         Called in `rlcore/training/loop.py`:
 
-            metrics.add(hooks.post_steps_log(batch, self))
+            self._record(self.parts.hooks.post_steps_log(self._batch, self))
         """

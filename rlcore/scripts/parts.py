@@ -22,7 +22,6 @@ from rlcore.state.fitting import optimizer_of
 from rlcore.state.generators import seed_all
 from rlcore.state.sources import modules_of
 from rlcore.training.checks import check_entries, check_memory, check_some_envs, keepers_of, writers_of
-from rlcore.training.loop import Loop
 from rlcore.training.parts import TrainerParts
 from rlcore.types import Collector
 from rlcore.types.context import Context
@@ -70,27 +69,38 @@ def register_handed_over(assembly: Assembly, loss: Any, **parts: Any) -> None:
             assembly.register(name, part)
 
 
-def make_hooks(assembly: Assembly, instances: Iterable[Any], bar: bool, auto_log: bool) -> LoopHooks:
+def make_hooks(
+    assembly: Assembly, instances: Iterable[Any], shows_bar: Callable[[], bool], auto_log: bool
+) -> LoopHooks:
     """Return the hooks that were handed over, and those that show a bar and log the count of optimisation steps."""
     hooks = []
     for number, instance in enumerate(instances, start=1):
         hooks.append(Hook(f"{type(instance).__name__}-{number}", instance))
         assembly.register(f"hook.{hooks[-1].name}", instance)
-    if bar:
-        hooks.append(progress_bar_hook(assembly.context))
+    hooks.append(Hook("progress-bar", _SwitchedBar(assembly.context, shows_bar)))
     if auto_log:
-        hooks.append(auto_log_hook())
+        hooks.append(Hook("optim-steps", _OptimSteps()))
     return LoopHooks(hooks)
 
 
-def progress_bar_hook(context: Context) -> Hook:
-    """Return the hook that shows a bar."""
-    return Hook("progress-bar", ProgressBar(ProgressBar.Config(), context))
+class _SwitchedBar(ProgressBar):
+    """A bar that a script switches on and off."""
 
+    def __init__(self, context: Context, is_on: Callable[[], bool]) -> None:
+        super().__init__(self.Config(), context)
+        self._is_on = is_on
 
-def auto_log_hook() -> Hook:
-    """Return the hook that logs the count of optimisation steps."""
-    return Hook("optim-steps", _OptimSteps())
+    @hookimpl
+    def setup(self, trainer: Trainer) -> None:
+        if self._is_on():
+            super().setup(trainer)
+
+    @hookimpl
+    def post_steps_log(self, trainer: Trainer) -> None:
+        if self._is_on():
+            if self._bar is None:
+                super().setup(trainer)
+            super().post_steps_log(trainer)
 
 
 class _OptimSteps:
@@ -121,29 +131,6 @@ def open_writers(writers: list[LogWriter], assembly: Assembly) -> list[LogWriter
         writer.start()
         assembly.register(f"logger.{writer.name}", writer)
     return writers
-
-
-def replace_writers(trainer: Loop, writers: list[LogWriter]) -> None:
-    """Write metrics to other loggers from here on, and close those before."""
-    trainer.metrics.close()
-    for name in [name for name in trainer.app_state if name.startswith("logger.")]:
-        trainer.carried.replace(name, None, None)
-    for writer in writers:
-        writer.start()
-        trainer.carried.replace(f"logger.{writer.name}", None, writer)
-    trainer.metrics.writers = writers
-
-
-def switch(trainer: Loop, hook: Hook, on: bool) -> None:
-    """Add a hook under its name, or take the one of that name away, from the next iteration on."""
-    present = [other for other in trainer.hooks.coming if other.name == hook.name]
-    if on and not present:
-        trainer.hooks.replace([], [hook])
-    elif not on:
-        for other in present:
-            if isinstance(other.instance, ProgressBar):
-                other.instance.shutdown(trainer)
-        trainer.hooks.replace(present, [])
 
 
 def make_buffer(replay_buffer: Any, collector: Any, hooks: LoopHooks, epochs: int, steps: int | None) -> Any:

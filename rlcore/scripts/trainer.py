@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
 from rlcore.errors import ConfigError
+from rlcore.hooks.operations import DESTINATIONS
 from rlcore.hooks.points import LoopHooks
 from rlcore.loggers.metrics import Last
 from rlcore.plugins.adapters import adapted
 from rlcore.plugins.host import PluginHost
 from rlcore.plugins.known import lend
-from rlcore.run.assembly import Assembly, Storage
+from rlcore.run.assembly import Assembly
 from rlcore.scripts import parts as made
 from rlcore.scripts.arguments import check, horizon
-from rlcore.scripts.hooks import ArgumentHooks, updater_of
+from rlcore.scripts.hooks import Targets, register_optimizers, use_stepper
 from rlcore.scripts.policies import LossOfPolicies
 from rlcore.scripts.rotation import CheckpointRotation
 from rlcore.scripts.storage import load_checkpoint, metadata, open_storage
@@ -28,6 +31,7 @@ from rlcore.training.parts import TrainerParts
 from rlcore.types.context import Context
 from rlcore.types.foreign import MakesMinibatches
 from rlcore.types.optional import offers
+from rlcore.types.overrides import Carries, Original, is_overridden
 from rlcore.types.progress import Every
 
 if TYPE_CHECKING:
@@ -35,9 +39,34 @@ if TYPE_CHECKING:
 
 # arguments of the constructor that are no attributes
 _HANDED_OVER: Final = ("log_timings", "hooks", "evaluator", "assembly")
+# attributes that may be set; the parts of the others were built of them
+SETTABLE: Final = (
+    "clip_grad_norm",
+    "clip_norm",
+    "frame_skip",
+    "num_epochs",
+    "optim_steps_per_batch",
+    "progress_bar",
+    "save_trainer_interval",
+    "seed",
+    "total_frames",
+)
+# what a subclass of TorchRL's trainer may override and one of this trainer may not
+_INSTEAD: Final = {
+    **{f"_{name}_hook": f"register_op({name!r}, operation) has it called" for name in DESTINATIONS},
+    "_pre_optim_hook": "register_op('pre_optim_steps', operation) has it called",
+    "_post_optim_log": "register_op('post_optim_log', operation) has it called",
+    "_save_trainer": "override save_trainer",
+}
+del _INSTEAD["_batch_process_hook"]
 
 
-class Trainer(Loop):
+@cache
+def _names_of_torchrl() -> frozenset[str]:
+    return frozenset(json.loads(files(__package__).joinpath("torchrl_names.json").read_text())["Trainer"])
+
+
+class Trainer(Carries, Loop):
     """Trains a loss module on what a collector yields.
 
     Everything that happens between is registered: operations with `register_op`, hook objects with their `register`,
@@ -79,13 +108,19 @@ class Trainer(Loop):
         evaluator: of rlcore.
         assembly: the parts that a `Factory` built.
 
-    Every argument but `hooks`, `evaluator`, `log_timings` and `assembly` is an attribute of its name: setting it takes
-    effect as if it had been handed over, from the next iteration on, or is refused. Setting an attribute that does not
-    exist is an error; a subclass may have attributes of its own.
+    Every argument but `hooks`, `evaluator`, `log_timings` and `assembly` is an attribute of its name. The numbers among
+    them, but for `log_interval`, and `progress_bar` may be set, and take effect from the next iteration on; setting
+    another one is an error. So is setting an attribute that does not exist; a subclass may have attributes of its own.
+
+    A subclass may override the methods of TorchRL's trainer that are here, which are then called where that one calls
+    them: the public ones, `_process_batch_hook` and `_log`.
 
     Raises:
         ConfigError: an argument that cannot be used.
+        NotSupportedError: a subclass overrides what would never be called.
     """
+
+    original = Original("TorchRL", _names_of_torchrl, _INSTEAD)
 
     total_frames: int | None
     frame_skip: int | None
@@ -111,6 +146,7 @@ class Trainer(Loop):
 
     _arguments: frozenset[str] = frozenset()  # those that are set already; later values take effect
     _iterating = False
+    _targets: Targets | None = None
 
     def __init__(
         self,
@@ -153,14 +189,19 @@ class Trainer(Loop):
             arguments["loss_module"] = LossOfPolicies(loss_module)
         check(**arguments)
         vars(self).update(arguments)
+        self._latest: set[str] = set()
         assembly = assembly or Assembly(Context.alone("trainer", seed or 0, horizon(total_frames)))
         super().__init__(self._make_parts(hooks, evaluator, assembly))
-        self._context = assembly.context
-        self._argument_hooks = ArgumentHooks(self)
         self._arguments = frozenset(arguments)
-        self._use_metadata()
-        self._use_steps()
-        self._argument_hooks.use_targets(target_net_updater, self.loss_module)
+        asked = metadata(self, checkpoint_metadata, checkpoint_rotation)
+        self.parts.provenance = replace(self.parts.provenance, metadata=asked)
+        if is_overridden(self, "_log"):
+            self._record = self._record_by_log
+        if seed is not None:
+            self.set_seed()
+        use_stepper(self, optimization_stepper)
+        register_optimizers(self, optimizer, taken_by_stepper=optimization_stepper is not None)
+        self._targets = Targets(self, target_net_updater, self.loss_module)
         if log_timings:
             lend("rlcore", "LogTiming", "Trainer(log_timings=True)")().register(self)
         self._strict = type(self) is Trainer
@@ -194,22 +235,23 @@ class Trainer(Loop):
         """Return the parts that the arguments stand for, registered in the assembly."""
         context = assembly.context
         collector = made.as_collector(self.collector, self.async_collection)
-        if self.seed is not None:
-            made.seed_with(collector, self.seed)
-        loop_hooks = made.make_hooks(assembly, hooks, self.progress_bar, self.auto_log_optim_steps)
+        loss = self.compute_loss if is_overridden(self, "compute_loss") else self.loss_module
+        loop_hooks = made.make_hooks(assembly, hooks, lambda: self.progress_bar, self.auto_log_optim_steps)
         buffer = adapted(self.replay_buffer)
         made.register_handed_over(assembly, self.loss_module, collector=collector, buffer=buffer, evaluator=evaluator)
         parts = assembly.trainer_parts(
             model=context.built.get("model", self.loss_module),
             collector=collector,
             buffer=self._make_buffer(collector, loop_hooks),
-            learner=made.make_learner(self.loss_module, loop_hooks, context, lambda: self.parts.stateful),
+            learner=made.make_learner(loss, loop_hooks, context, lambda: self.parts.stateful),
             hooks=loop_hooks,
             evaluator=evaluator,
             frame_skip=self.frame_skip or 1,
             writers=made.open_writers(made.make_writers(self.logger), assembly),
             log_interval=self.log_interval,
-            storage=self._open_storage(),
+            storage=open_storage(
+                self.save_trainer_file, self.checkpoint_rotation, self.checkpoint, self.save_trainer_interval
+            ),
             update_prefix="" if self.auto_log_optim_steps else None,
         )
         parts.check = partial(made.check_parts, parts, context)
@@ -227,8 +269,6 @@ class Trainer(Loop):
         super().optim_steps(batch)
         if self.auto_log_optim_steps:
             self.metrics.add({"optim_steps": Last(self.progress.updates)})
-
-    _optim_steps_here = staticmethod(optim_steps)
 
     def set_seed(self, seed: int | None = None) -> None:
         """Seed the collector, and torch, NumPy and Python with the seed that follows from it.
@@ -270,9 +310,11 @@ class Trainer(Loop):
 
     def _set_argument(self, name: str, value: Any) -> None:
         """Keep a value that the constructor would take, and let the parts follow; else change nothing."""
+        if name not in SETTABLE:
+            raise ConfigError(f"{name} is what it was when the trainer was built; hand it to the constructor")
         arguments = vars(self)
         previous = arguments[name]
-        arguments[name] = LossOfPolicies(value) if name == "loss_module" and isinstance(value, Mapping) else value
+        arguments[name] = value
         try:
             check(**{argument: arguments[argument] for argument in self._arguments})
             self._follow(name)
@@ -284,11 +326,9 @@ class Trainer(Loop):
         """Let the parts follow an argument that was set; those without a case are read where they are used.
 
         Raises:
-            ConfigError: the argument is what it was when the trainer was built.
+            ConfigError: the replay buffer says how many minibatches there are.
         """
         match name:
-            case "async_collection" | "log_interval" | "replay_buffer" | "target_net_updater":
-                raise ConfigError(f"{name} is what it was when the trainer was built; hand it to the constructor")
             case "total_frames":
                 self.parts.run = replace(self.parts.run, total_frames=horizon(self.total_frames))
                 self.progress.total_frames = self.stop_at = self.run_info.total_frames
@@ -300,85 +340,44 @@ class Trainer(Loop):
                         "the replay buffer of this trainer says how many minibatches there are; set it there"
                     )
                 self.parts.buffer = self._make_buffer(self.parts.collector, self.hooks)
-            case "collector":
-                replaced, self.parts.collector = (
-                    self.parts.collector,
-                    made.as_collector(self.collector, self.async_collection),
-                )
-                self.carried.replace("collector", replaced, self.parts.collector)
-                self.parts.buffer = self._make_buffer(self.parts.collector, self.hooks)
-            case "loss_module":
-                self._use_loss(adapted(self.loss_module))
-            case "optimization_stepper" | "optimizer":
-                self._use_steps()
-            case "logger":
-                made.replace_writers(self, made.make_writers(self.logger))
-            case "progress_bar":
-                made.switch(self, made.progress_bar_hook(self._context), self.progress_bar)
-            case "auto_log_optim_steps":
-                made.switch(self, made.auto_log_hook(), self.auto_log_optim_steps)
-                self.parts.update_prefix = "" if self.auto_log_optim_steps else None
-            case _:
-                self._follow_saving(name)
-
-    def _follow_saving(self, name: str) -> None:
-        """Let checkpoints follow an argument that was set."""
-        match name:
             case "save_trainer_interval":
                 assert self.parts.schedule is not None, "a script's trainer has one"
                 self.parts.schedule.every = Every(self.save_trainer_interval)
                 self.parts.schedule.every.catch_up(self.progress)
-            case "save_trainer_file" | "checkpoint" | "checkpoint_rotation":
-                self._use_storage()
-            case "checkpoint_metadata":
-                self._use_metadata()
 
     def _make_buffer(self, collector: Any, hooks: LoopHooks) -> Any:
         return made.make_buffer(self.replay_buffer, collector, hooks, self.num_epochs, self.optim_steps_per_batch)
 
-    def _open_storage(self) -> Storage:
-        every = self.save_trainer_interval
-        return open_storage(self.save_trainer_file, self.checkpoint_rotation, self.checkpoint, every)
+    def _log(self, log_pbar: bool = False, **values: Any) -> None:
+        """Take values in under their names; `log_pbar`: whether the progress bar shows them."""
+        latest = {name: Last(value) if name in self._latest else value for name, value in values.items()}
+        self.metrics.add({**latest, "log_pbar": list(values) if log_pbar else []})
 
-    def _use_steps(self) -> None:
-        """Let the stepper, or the optimizer, take the steps."""
-        self._argument_hooks.use_stepper(self.optimization_stepper)
-        self._argument_hooks.use_optimizer(self.optimizer)
+    def _record_by_log(self, values: Mapping[str, Any], prefix: str = "") -> None:
+        """Hand what is to be logged to the method of a script."""
+        if not values:
+            return
+        self._latest |= {prefix + name for name, value in values.items() if isinstance(value, Last)}
+        plain = {name: value.value if isinstance(value, Last) else value for name, value in values.items()}
+        shown = bool(plain.pop("log_pbar", False))
+        self._log(log_pbar=shown, **{prefix + name: value for name, value in plain.items()})
 
-    def _use_loss(self, loss: Any) -> None:
-        """Minimise another loss, and move the targets that it brings."""
-        learner: Any = self.learner
-        replaced, learner.loss_module = learner.loss_module, loss
-        self.carried.replace("loss_module", replaced, loss if isinstance(loss, torch.nn.Module) else None)
-        if self.model is replaced:
-            self.parts.model = loss
-        if updater_of(replaced) is not updater_of(loss):
-            self._argument_hooks.use_targets(self.target_net_updater, loss)
+    def _save_if_due(self) -> None:
+        if is_overridden(self, "save_trainer"):
+            self.save_trainer()
+        else:
+            super()._save_if_due()
 
-    def _use_storage(self) -> None:
-        """Save elsewhere, or nowhere, at the interval that there was."""
-        replaced, storage = self.parts.schedule, self._open_storage()
-        assert replaced is not None, "a script's trainer has one"
-        assert storage.schedule is not None, "a script's storage has one"
-        storage.schedule.every = replaced.every
-        storage.schedule.load_state_dict(replaced.state_dict())
-        self.parts.schedule, self.parts.store, self.parts.fault_store = (
-            storage.schedule,
-            storage.store,
-            storage.fault_store,
-        )
-        self.carried.replace("checkpoints", replaced, storage.schedule)
-        self.saving.saver = self.parts.saver()
-        self._use_metadata()
-
-    def _use_metadata(self) -> None:
-        """Say in the manifests of checkpoints what the script wants."""
-        asked = metadata(self, self.checkpoint_metadata, self.checkpoint_rotation)
-        self.parts.provenance = replace(self.parts.provenance, metadata=asked)
+    def _save_at_end(self, news: bool) -> None:
+        if is_overridden(self, "save_trainer"):
+            self.save_trainer(force_save=True)
+        else:
+            super()._save_at_end(news)
 
     def _registered(self, source: Any) -> None:
         """Move no targets where a script registers a hook that moves them."""
-        self._argument_hooks.step_aside(source)
+        if self._targets is not None:
+            self._targets.step_aside(source)
 
     def _iteration(self) -> bool:
         self._iterating = True

@@ -48,28 +48,20 @@ class Carried:
         if not offers(adapted(module), Stateful):
             kind = type(module).__name__
             raise HookError(f"register_module({name!r}): a {kind} has no state_dict and load_state_dict")
-        self.replace(name, None, module, SCRIPT)
+        self._hold({**self._parts.stateful, name: module}, {**self._parts.provenance.owners, name: SCRIPT})
         if name not in self.waiting:
             return False
         restore({name: module}, {name: self.waiting.pop(name)}, {})
         return True
 
-    def replace(self, name: str, old: Any, new: Any, owner: str = "rlcore") -> None:
-        """Let the checkpoints from here on hold `new` in place of `old`, or under `name`.
-
-        Args:
-            name: of `new` in checkpoints, where `old` is not among the parts.
-            old: what is replaced; None for nothing.
-            new: what has a state; None to leave a part out.
-            owner: whose `new` is.
-        """
+    def forget(self, name: str) -> None:
+        """Leave a part out of the checkpoints from here on."""
         parts, owners = dict(self._parts.stateful), dict(self._parts.provenance.owners)
-        name = next((current for current, part in parts.items() if old is not None and part is old), name)
-        if new is None:
-            parts.pop(name, None)
-            owners.pop(name, None)
-        else:
-            parts[name], owners[name] = new, owner
+        parts.pop(name)
+        owners.pop(name, None)
+        self._hold(parts, owners)
+
+    def _hold(self, parts: dict[str, Any], owners: Mapping[str, str]) -> None:
         self._parts.stateful = in_order(parts)
         self._parts.provenance = replace(self._parts.provenance, owners=owners).with_observers(observers(parts))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from rlcore.errors import EndOfData, EndOfEpoch, MissingStateError, RlcoreError, note
 from rlcore.loggers.statistics import Averages
@@ -19,6 +19,7 @@ from rlcore.training.interface import TrainerInterface
 from rlcore.training.lockstep import Collected
 from rlcore.training.parts import TrainerParts, close_parts
 from rlcore.types import Buffer, Collector, Episode, Learner
+from rlcore.types.overrides import is_overridden
 from rlcore.types.part import with_defaults
 from rlcore.types.progress import ENDLESS, Every, Progress
 from rlcore.types.records import MASK
@@ -48,7 +49,9 @@ class Loop(TrainerInterface):
             of_epoch = with_defaults(parts.buffer, Buffer).most_updates(0)
             if of_epoch is not None:
                 parts.progress.updates_per_iteration = max(1, parts.buffer.num_epochs * of_epoch)
-        self._form = BatchForm(parts, own_steps=type(self).optim_steps is not self._optim_steps_here)
+        self._form = BatchForm(parts, own_steps=is_overridden(self, "optim_steps"))
+        # takes in what the hooks have to log, and the values of updates
+        self._record = parts.metrics.add
         self._ran_out = False
         self._closed = False
         parts.hooks.asked = self._asked
@@ -129,14 +132,14 @@ class Loop(TrainerInterface):
         self._learn()
         self._rows.seconds_trained += time.monotonic() - began
         evaluated = self._evaluate_if_due()
-        self._log(evaluated)
+        self._end_iteration(evaluated)
         self.parts.collector.update_model()
-        self.saving.if_due(self._evaluation_here())
+        self._save_if_due()
         return True
 
     def _collect(self) -> bool:
         """Take the next batch, as transforms and hooks make it, and count it; return False where there is none."""
-        parts, hooks = self.parts, self.parts.hooks
+        parts = self.parts
         self._enter("collecting")
         try:
             batch = self._form.collect()
@@ -151,15 +154,19 @@ class Loop(TrainerInterface):
         if batch is not None:
             for transform in parts.transforms:
                 batch = transform.batch(batch)
-            batch = hooks.batch_process(batch, self)
+            batch = self._process_batch_hook(batch)
         self._batch = batch
         self._count(together, episodes)
         return True
 
+    def _process_batch_hook(self, batch: TensorDict) -> Any:
+        """Return a batch as the hooks make it."""
+        return self.parts.hooks.batch_process(batch, self)
+
     def _learn(self) -> None:
         """Hand the batch to the buffer, and take the optimisation steps that follow once it is warm."""
-        parts, hooks, metrics, batch = self.parts, self.parts.hooks, self.parts.metrics, self._batch
-        metrics.add(hooks.pre_steps_log(batch, self))
+        parts, hooks, batch = self.parts, self.parts.hooks, self._batch
+        self._record(hooks.pre_steps_log(batch, self))
         batch = self._batch  # a TensorDict now, where a hook asked the trainer for it and may have changed it
         parts.buffer.add(batch)
         self._enter("optimising")
@@ -170,11 +177,10 @@ class Loop(TrainerInterface):
         parts.progress.iterations += not parts.progress.unfinished
         hooks.post_steps(batch, self)
 
-    def _log(self, evaluated: bool) -> None:
+    def _end_iteration(self, evaluated: bool) -> None:
         """Take in what the hooks have to log, and write a row of metrics where one is due or the run was evaluated."""
-        hooks, metrics, batch = self.parts.hooks, self.parts.metrics, self._batch
         self._enter("logging")
-        metrics.add(hooks.post_steps_log(batch, self))
+        self._record(self.parts.hooks.post_steps_log(self._batch, self))
         self._write_metrics(force=evaluated)
 
     def _steps_of(self, batch: TensorDict | None) -> int:
@@ -209,7 +215,7 @@ class Loop(TrainerInterface):
 
     def optim_steps(self, batch: TensorDict | None) -> None:
         """Run the epochs of optimisation that follow a batch `[env, time]`, with their hooks."""
-        parts, hooks, learner, metrics = self.parts, self.parts.hooks, self.parts.learner, self.parts.metrics
+        parts, hooks, learner = self.parts, self.parts.hooks, self.parts.learner
         estimator = parts.estimator
         averages = Averages() if hooks.used("post_optim_complete_log") else None
         updates = parts.progress.updates
@@ -217,24 +223,21 @@ class Loop(TrainerInterface):
         if estimator is not None and estimator.every == "batch":
             estimator(batch)
         for _ in range(parts.buffer.num_epochs):
-            metrics.add(hooks.pre_epoch_log(batch, learner))
+            self._record(hooks.pre_epoch_log(batch, learner))
             epoch_batch = hooks.pre_epoch(batch, learner)
             if estimator is not None and estimator.every == "epoch":
                 estimator(epoch_batch)
             self._updates(epoch_batch, averages)
-            metrics.add(hooks.post_epoch_log(epoch_batch, learner))
+            self._record(hooks.post_epoch_log(epoch_batch, learner))
             hooks.post_epoch(epoch_batch, learner)
         learner.end_iteration()
         if averages is not None and parts.progress.updates > updates:
-            metrics.add(hooks.post_optim_complete_log(parts.progress.updates, averages.means(), self))
-
-    # shows whether a script overrides the method above; a class of rlcore that overrides it sets this too
-    _optim_steps_here: ClassVar[Callable[..., None]] = staticmethod(optim_steps)
+            self._record(hooks.post_optim_complete_log(parts.progress.updates, averages.means(), self))
 
     def _updates(self, batch: TensorDict | None, averages: Averages | None) -> None:
         """Take the optimisation steps of one epoch, until a hook ends it or nothing is left to sample."""
         parts = self.parts
-        learner, buffer, metrics = parts.learner, parts.buffer, parts.metrics
+        learner, buffer, record = parts.learner, parts.buffer, self._record
         heart, prefix = parts.heart, parts.update_prefix
         for minibatch in islice(buffer.minibatches(batch), self._most_updates()):
             heart.beats += 1
@@ -243,7 +246,7 @@ class Loop(TrainerInterface):
             except EndOfEpoch:
                 break
             if prefix is not None:
-                metrics.add(values, prefix)
+                record(values, prefix)
             if averages is not None:
                 averages.add(values)
             buffer.feedback(minibatch, values)
@@ -301,9 +304,15 @@ class Loop(TrainerInterface):
             self.evaluate()
         if done:
             self._write_metrics(force=True)
-        self.saving.at_end(news=evaluates)
+        self._save_at_end(evaluates)
         if not done:
             self._write_metrics(force=True)
+
+    def _save_if_due(self) -> None:
+        self.saving.if_due(self._evaluation_here())
+
+    def _save_at_end(self, news: bool) -> None:
+        self.saving.at_end(news)
 
     def shutdown(self) -> None:
         """Close the collector and the loggers, as the end of `train` does; again is nothing."""

@@ -68,6 +68,8 @@ if TYPE_CHECKING:
     from rlcore.types.outputs import Checkpointer as Checkpointer
     from rlcore.types.outputs import Logger as Logger
     from rlcore.types.outputs import Stateful as Stateful
+    from rlcore.types.overrides import Carries as Carries
+    from rlcore.types.overrides import Original as Original
     from rlcore.types.part import Part as Part
     from rlcore.types.part import defines as defines
     from rlcore.types.part import with_defaults as with_defaults
@@ -115,6 +117,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory policy_of",
         "rlcore.types.optional": "missing offers",
         "rlcore.types.outputs": "Checkpointer Logger Stateful",
+        "rlcore.types.overrides": "Carries Original",
         "rlcore.types.part": "Part defines with_defaults",
         "rlcore.types.progress": "Clock ENDLESS Every Progress unit_of",
         "rlcore.types.records": (

@@ -82,10 +82,9 @@ def test_a_step_that_is_not_finite_changes_nothing_and_stops_the_run(batch, make
     assert loss.a.item() == 1.0
 
 
-@pytest.mark.parametrize("change", ["optimizer", "clip_norm"])
 @pytest.mark.parametrize("stepper", [True, False], ids=["stepper", "hook"])
 def test_a_step_that_is_not_finite_is_found_though_the_script_changes_how_steps_are_taken(
-    batch, make_trainer, loss, change, stepper
+    batch, make_trainer, loss, stepper
 ):
     def of_first_step(batch):
         return {"loss_a": loss.a * (float("nan") if trainer.progress.updates == 0 else 1.0)}
@@ -97,8 +96,7 @@ def test_a_step_that_is_not_finite_is_found_though_the_script_changes_how_steps_
         optim_steps_per_batch=2,
         optimization_stepper=DefaultOptimizationStepper() if stepper else None,
     )
-    value = sgd(loss.a) if change == "optimizer" else 2.0
-    trainer.register_op("post_optim", lambda: setattr(trainer, change, value))
+    trainer.register_op("post_optim", lambda: setattr(trainer, "clip_norm", 2.0))
     with pytest.raises(NumericalError, match="1 steps of SGD"):
         trainer.train()
 

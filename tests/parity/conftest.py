@@ -49,6 +49,7 @@ class Collector(list):
     init_random_frames = 0
 
     def set_seed(self, seed, static_seed=False):
+        self.seed = seed
         return seed
 
     def shutdown(self):

@@ -32,14 +32,6 @@ class Stepper:
         return trainer.compute_loss(sub_batch).detach()
 
 
-class Seeded(Collector):
-    """Notes the seed."""
-
-    def set_seed(self, seed, static_seed=False):
-        self.seed = seed
-        return seed
-
-
 def built(library, batches=None, **arguments):
     loss = Loss()
     optimizer = CountingSGD(loss.parameters(), lr=0.1)
@@ -86,31 +78,21 @@ def test_counts(library, name, value, frames, steps):
     assert (trainer.collected_frames, optimizer.steps) == (frames, steps)
 
 
-@pytest.mark.parametrize(("name", "value"), [("clip_norm", 0.01), ("loss_module", None), ("collector", None)])
-def test_weights_become_the_same(name, value):
-    found = []
+def test_the_norm_that_is_set_clips_as_there():
+    weights_of = []
     for library in ("torchrl", "rlcore"):
-        trainer, optimizer = built(library)
-        chosen = value
-        if name == "loss_module":
-            inner = trainer.loss_module
-            chosen = lambda batch, inner=inner: 3 * inner(batch)  # noqa: E731
-        elif name == "collector":
-            chosen = Collector([make_batch(2, 4, seed=9)])
-        setattr(trainer, name, chosen)
-        assert getattr(trainer, name) is chosen
+        trainer, _ = built(library)
+        trainer.clip_norm = 0.01
         trainer.train()
-        found.append(torch.cat([p.detach().reshape(-1) for p in optimizer.param_groups[0]["params"]]))
+        weights_of.append(weights(trainer.loss_module))
     untouched, _ = built("rlcore")
     untouched.train()
-    torch.testing.assert_close(found[1], found[0])
-    assert not torch.equal(found[1], weights(untouched.loss_module)), "the setting changed nothing"
+    torch.testing.assert_close(*weights_of)
+    assert not torch.equal(weights_of[1], weights(untouched.loss_module)), "the setting changed nothing"
 
 
 def test_the_logger_and_what_it_is_told(library):
-    trainer, _ = built(library)
-    trainer.logger = rows = Rows()
-    trainer.auto_log_optim_steps = False
+    trainer, _ = built(library, logger=(rows := Rows()), auto_log_optim_steps=False)
     trainer.register_op("post_steps_log", lambda batch: {"mine": 1.0})
     trainer.train()
     names = {name for _, name, _ in rows.rows}
@@ -119,10 +101,8 @@ def test_the_logger_and_what_it_is_told(library):
 
 
 def test_where_and_when_it_saves(library, tmp_path):
-    trainer, _ = built(library)
+    trainer, _ = built(library, save_trainer_file=tmp_path / "saved", save_trainer_interval=15)
     saved = []
-    trainer.save_trainer_file = tmp_path / "saved"
-    trainer.save_trainer_interval = 15
     trainer.register_op("post_steps", lambda: saved.append((tmp_path / "saved").exists()))
     trainer.train()
     assert saved[-1], "a checkpoint came while it trained"
@@ -133,19 +113,16 @@ def test_where_and_when_it_saves(library, tmp_path):
 
 
 def test_a_stepper_takes_the_place_of_loss_and_step(library):
-    trainer, optimizer = built(library)
-    trainer.optimization_stepper = stepper = Stepper()
+    trainer, optimizer = built(library, optimization_stepper=(stepper := Stepper()))
     trainer.train()
     assert (stepper.calls, optimizer.steps) == (4, 0)
 
 
 def test_the_seed_is_that_of_the_next_seeding(library):
-    collector = Seeded([make_batch(2, 4)])
     trainer, _ = built(library)
-    trainer.collector = collector
     trainer.seed = 7
     trainer.set_seed()
-    assert collector.seed == 7
+    assert trainer.collector.seed == 7
     assert torch.initial_seed() == 7
 
 

@@ -265,9 +265,11 @@ def test_difference_the_batch_of_the_collector_is_not_marked(batch):
 def test_optimizer_hook_and_default_stepper(batch, make_trainer, clipping, name):
     weights, norms = [], []
     for library, kind in zip(("torchrl", "rlcore"), both(name), strict=True):
-        trainer = make_trainer(library, [], clip_grad_norm=clipping[0], clip_norm=clipping[1])
-        loss = trainer.loss_module
-        trainer.optimizer = torch.optim.SGD(loss.parameters(), lr=0.1, momentum=0.9)
+        loss = make_trainer(library, []).loss_module
+        optimizer = torch.optim.SGD(loss.parameters(), lr=0.1, momentum=0.9)
+        trainer = make_trainer(
+            library, [], loss_module=loss, optimizer=optimizer, clip_grad_norm=clipping[0], clip_norm=clipping[1]
+        )
         hook = kind(trainer.optimizer, ["loss_value"]) if name == "OptimizerHook" else kind(["loss_value"])
         for seed in range(4):
             if name == "OptimizerHook":

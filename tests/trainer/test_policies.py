@@ -91,14 +91,6 @@ def test_a_resume_goes_on_to_the_bit(tmp_path):
     }
 
 
-def test_optimizers_and_losses_can_be_replaced_later():
-    losses, optimizers = both(torch.optim.SGD, lr=0.1)
-    trainer = trainer_of(losses, optimizers)
-    trainer.optimizer = {**optimizers, "prey": torch.optim.SGD(losses["prey"].parameters(), lr=0.0)}
-    trainer.train()
-    assert losses["hunters"].weight.item() != 0 == losses["prey"].weight.item()
-
-
 def test_targets_of_each_policy_are_moved():
     losses = {"hunters": WithTarget(), "prey": Fit()}
     optimizers = {name: torch.optim.SGD(loss.parameters(), lr=0.1) for name, loss in losses.items()}

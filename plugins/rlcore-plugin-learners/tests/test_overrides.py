@@ -9,7 +9,6 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
 from rlcore_plugin_learners.originals import table
-from rlcore_plugin_learners.overrides import Carries, Original
 
 from rlcore import (
     AlgorithmConfig,
@@ -22,6 +21,7 @@ from rlcore import (
     RLModuleSpec,
 )
 from rlcore.errors import ConfigError, NotSupportedError
+from rlcore.types import Carries, Original
 
 OBSERVATIONS, ACTIONS = Box(-1, 1, (3,), np.float32), Discrete(2)
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import gymnasium
 
 from rlcore.errors import ConfigError, NotSupportedError, did_you_mean
+from rlcore.types import Carries, Original
 from rlcore_plugin_learners.columns import DEFAULT_MODULE_ID
 from rlcore_plugin_learners.module import RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
 from rlcore_plugin_learners.originals import CONFIG
 from rlcore_plugin_learners.other_settings import OtherSettings
-from rlcore_plugin_learners.overrides import Carries, Original
 
 if TYPE_CHECKING:
     from typing import Self

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import torch
 
 from rlcore.errors import ConfigError, NotSupportedError, RankLost
+from rlcore.types import Carries
 from rlcore_plugin_learners.batches import TrainingData, check_ids
 from rlcore_plugin_learners.checkpointable import Checkpointable
 from rlcore_plugin_learners.columns import COMPONENT_LEARNER, COMPONENT_RL_MODULE
@@ -25,7 +26,6 @@ from rlcore_plugin_learners.module import RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
 from rlcore_plugin_learners.old_names import OldNames
 from rlcore_plugin_learners.originals import LEARNER_GROUP
-from rlcore_plugin_learners.overrides import Carries
 from rlcore_plugin_learners.shards import shards
 from rlcore_plugin_learners.states import Paths, below, chosen_of
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from rlcore.errors import ConfigError, NotBuiltError, did_you_mean
 from rlcore.learners import in_training, trained_layers
-from rlcore.types import Alone, Group
+from rlcore.types import Alone, Carries, Group
 from rlcore_plugin_learners.batches import ModuleBatch, MultiBatch, TrainingData, check_ids
 from rlcore_plugin_learners.checkpointable import Checkpointable
 from rlcore_plugin_learners.columns import (
@@ -29,7 +29,6 @@ from rlcore_plugin_learners.module import RLModule, RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModule, MultiRLModuleSpec, seed_of
 from rlcore_plugin_learners.old_names import OldNames
 from rlcore_plugin_learners.originals import LEARNER
-from rlcore_plugin_learners.overrides import Carries
 from rlcore_plugin_learners.states import Paths, chosen
 
 if TYPE_CHECKING:

@@ -16,13 +16,12 @@ from torch import Tensor, nn
 
 from rlcore.errors import ConfigError, did_you_mean
 from rlcore.run import published
-from rlcore.types import Context, EnvSpec
+from rlcore.types import Carries, Context, EnvSpec
 from rlcore_plugin_learners.actions import ActionDistributions
 from rlcore_plugin_learners.checkpointable import Checkpointable
 from rlcore_plugin_learners.columns import DEFAULT_MODULE_ID, Columns
 from rlcore_plugin_learners.model_config import as_section
 from rlcore_plugin_learners.originals import RL_MODULE
-from rlcore_plugin_learners.overrides import Carries
 from rlcore_plugin_learners.states import Paths, as_arrays, chosen
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from functools import cache, partial
 from importlib.resources import files
 from typing import Any, Final
 
-from rlcore_plugin_learners.overrides import Original
+from rlcore.types import Original
 
 _FILES: Final = dict.fromkeys(
     ("CLASS_AND_CTOR_ARGS_FILE_NAME", "METADATA_FILE_NAME", "STATE_FILE_NAME"), "the files of a state have their names"

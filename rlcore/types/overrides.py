@@ -1,4 +1,4 @@
-"""Overrides that nobody would call, refused: what carries another library's names calls each of them, or says so."""
+"""Overrides of methods: whether a script has one, and refusing those that nobody would call."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ class Carries:
     """Base of a class that carries the names of another library's.
 
     A subclass that overrides a name of the original is refused when it is constructed, unless the name is called here.
+    So is one that overrides a private name of the class here, which may mean anything.
 
     Attributes:
         original: the class that it stands for.
@@ -55,20 +56,24 @@ def refuse_overrides(kind: type[Carries]) -> None:
     original = kind.original
     package = _package(next(base for base in kind.__mro__ if "original" in vars(base)))
     ours = next(base for base in kind.__mro__ if _package(base) == package)
-    if ours is kind:
-        return
-    for name in sorted(original.names()):
-        owner = next((base for base in kind.__mro__ if name in vars(base)), ours)
-        if owner in ours.__mro__ or _package(owner) == package:
-            continue
-        here = getattr(ours, name, _MISSING)
-        is_called = name not in original.instead and here is not _MISSING
-        if is_called or vars(owner)[name] is here or vars(owner)[name] == here:
-            continue
-        instead = original.instead.get(name, "leave it out")
-        raise NotSupportedError(
-            f"{owner.__name__}.{name} would never be called: {original.library} calls it, rlcore does not; {instead}"
-        )
+    for owner in kind.__mro__[: kind.__mro__.index(ours)]:
+        for name, value in sorted(vars(owner).items()):
+            here = getattr(ours, name, _MISSING)
+            if value is here or name.startswith("__"):
+                continue
+            if name not in original.names():
+                if name.startswith("_") and callable(here):
+                    raise NotSupportedError(f"{owner.__name__}.{name} is a name of rlcore's own; choose another one")
+            elif name in original.instead or here is _MISSING:
+                raise NotSupportedError(
+                    f"{owner.__name__}.{name} would never be called: {original.library} calls it, rlcore does not; "
+                    f"{original.instead.get(name, 'leave it out')}"
+                )
+
+
+def is_overridden(part: object, name: str) -> bool:
+    """Return whether a class outside of the core defines a method of a part."""
+    return _package(next(kind for kind in type(part).__mro__ if name in vars(kind))) != "rlcore"
 
 
 def _package(kind: type) -> str:
