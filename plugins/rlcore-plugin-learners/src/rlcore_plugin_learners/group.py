@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import weakref
 from collections import deque
@@ -21,6 +20,8 @@ from rlcore_plugin_learners.batches import TrainingData, check_ids
 from rlcore_plugin_learners.checkpointable import Checkpointable
 from rlcore_plugin_learners.columns import COMPONENT_LEARNER, COMPONENT_RL_MODULE
 from rlcore_plugin_learners.config import AlgorithmConfig
+from rlcore_plugin_learners.group_shape import GroupShape
+from rlcore_plugin_learners.launching import crew_of
 from rlcore_plugin_learners.learner import Learner
 from rlcore_plugin_learners.module import RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
@@ -30,7 +31,7 @@ from rlcore_plugin_learners.shards import shards
 from rlcore_plugin_learners.states import Paths, below, chosen_of
 
 if TYPE_CHECKING:
-    from rlcore_plugin_learners.crew import Crew, Order, Reply
+    from rlcore_plugin_learners.crew import Order, Reply
     from rlcore_plugin_learners.remote import RemoteLearners
 
 Result = TypeVar("Result")
@@ -41,7 +42,7 @@ _FORGOTTEN = "forgotten "
 _NUMBERS = count()
 
 
-class LearnerGroup(Carries, Checkpointable, OldNames):
+class LearnerGroup(Carries, GroupShape, Checkpointable, OldNames):
     """Learners of the same modules: one in this process, or several in processes of their own or actors of Ray.
 
     Several share the rows of a batch, and average their gradients over all of them. Where one is lost, all begin again
@@ -227,18 +228,6 @@ class LearnerGroup(Carries, Checkpointable, OldNames):
         inner = next(iter(below(COMPONENT_LEARNER, component) or []), None)
         self._each(methodcaller("restore_from_path", Path(path).absolute(), component=inner))
 
-    def get_weights(self, module_ids: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the weights of modules, by id; of all by default."""
-        paths: Paths = COMPONENT_RL_MODULE
-        if module_ids is not None:
-            paths = [f"{COMPONENT_RL_MODULE}/{module_id}" for module_id in module_ids]
-        weights: dict[str, Any] = self.get_state(paths)[COMPONENT_LEARNER][COMPONENT_RL_MODULE]
-        return weights
-
-    def set_weights(self, weights: Mapping[str, Any]) -> None:
-        """Set the weights of some modules, by id."""
-        self._each(methodcaller("set_state", {COMPONENT_RL_MODULE: dict(weights)}))
-
     def foreach_learner(
         self,
         func: Callable[..., Result],
@@ -286,24 +275,6 @@ class LearnerGroup(Carries, Checkpointable, OldNames):
             "num_updates_dropped_lifetime": self._dropped,
             "num_deaths_lifetime": 0 if remote is None else remote.deaths,
         }
-
-    def __len__(self) -> int:
-        """Return how many other processes learn now."""
-        return 0 if self._remote is None else len(self._remote)
-
-    def __bool__(self) -> bool:
-        """Return True: a group without other processes is one too."""
-        return True
-
-    @property
-    def is_local(self) -> bool:
-        """Whether the learner is in this process."""
-        return not self.config.num_learners
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether learners are in other processes."""
-        return not self.is_local
 
     def shutdown(self) -> None:
         """End the learners; may be called again."""
@@ -423,38 +394,3 @@ class LearnerGroup(Carries, Checkpointable, OldNames):
         if self._remote is None or not self._remote.runs:
             raise ConfigError("the group of learners was shut down; build another")
         return self._remote
-
-
-def crew_of(config: AlgorithmConfig, spec: MultiRLModuleSpec, deadline: float, placement_group: Any) -> Crew | None:
-    """Return what starts and reaches the learners that are elsewhere; None for one that is here.
-
-    Raises:
-        ConfigError: the config or the arguments ask for Ray, which is not there or not asked for.
-    """
-    if not config.num_learners:
-        told = "placement_group" if placement_group is not None else "custom_resources_per_learner"
-        if placement_group is not None or config.custom_resources_per_learner:
-            raise ConfigError(f"{told}: the one learner is in this process, and nowhere placed; set num_learners")
-        return None
-    launcher = config.launcher
-    if launcher == "auto":
-        launcher = "ray" if placement_group is not None or _is_connected_to_ray() else "processes"
-    if launcher == "processes" and placement_group is not None:
-        raise ConfigError("placement_group: only actors of Ray are placed; set learners(launcher='ray')")
-    if launcher == "processes":
-        from rlcore_plugin_learners.processes import ProcessCrew
-
-        return ProcessCrew(config, spec, deadline)
-    try:
-        from rlcore_plugin_ray.learners import ActorCrew
-    except ImportError as error:
-        raise ConfigError(
-            f"learners as actors of Ray: {error}; pip install rlcore-plugin-ray, or set learners(launcher='processes')"
-        ) from error
-    crew: Crew = ActorCrew(config, spec, deadline, placement_group)
-    return crew
-
-
-def _is_connected_to_ray() -> bool:
-    ray = sys.modules.get("ray")
-    return ray is not None and bool(ray.is_initialized())
