@@ -192,7 +192,7 @@ def test_a_learner_that_is_killed_costs_time_alone(made, lost):
             os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
             undisturbed.update(rows(8, seed), num_epochs=50)
         else:
-            assert difference(group.update(rows(8, seed)), undisturbed.update(rows(8, seed))) is None
+            assert difference(group.update(rows(9, seed)), undisturbed.update(rows(9, seed))) is None
     assert difference(group.get_state(), undisturbed.get_state()) is None
     assert group.get_stats()["num_deaths_lifetime"] + undisturbed.get_stats()["num_deaths_lifetime"] in (1, 2)
 
@@ -284,8 +284,11 @@ def test_states_modules_and_folders_are_those_of_one_learner(made, tmp_path):
 
 
 def test_settings_that_processes_do_not_take_are_refused():
-    with pytest.raises(NotSupportedError, match="on the CPU"):
-        LearnerGroup(config_of(1).learners(num_gpus_per_learner=1))
+    for settings in ({"num_gpus_per_learner": 1}, {"custom_resources_per_learner": {"big_memory": 1.0}}):
+        with pytest.raises(NotSupportedError, match=r"on the CPUs of this host.*launcher='ray'"):
+            LearnerGroup(config_of(1).learners(**settings))
+    with pytest.raises(ConfigError, match="placement_group"):
+        LearnerGroup(config_of(1).learners(launcher="processes"), placement_group=object())
     with pytest.raises(ConfigError, match="no spaces"):
         AlgorithmConfig(learner_class=Regression).learners(num_learners=2).build_learner_group()
 
@@ -339,6 +342,12 @@ def test_learners_are_asked_by_any_function(made):
     factor = 3
     assert group.foreach_learner(lambda learner: factor * learner.group.rank) == [0, 3]
     assert group.foreach_learner(lambda learner, by: by + learner.group.rank, by=5, remote_actor_ids=[1]) == [6]
+    group.foreach_learner(lambda learner: setattr(learner, "asked", True), remote_actor_ids=[0])
+    assert group.foreach_learner(lambda learner: hasattr(learner, "asked")) == [True, False]
+    with pytest.raises(ConfigError, match="the learners are 0 to 1"):
+        group.foreach_learner(process_number, remote_actor_ids=[2])
+    with pytest.raises(NotSupportedError, match="return_obj_refs"):
+        group.foreach_learner(process_number, return_obj_refs=True)
     group.add_module(
         module_id="b", module_spec=RLModuleSpec(Linear), new_should_module_be_updated=lambda module_id, batch: True
     )
@@ -350,6 +359,8 @@ def test_learners_that_take_longer_are_not_waited_for(made):
     group = made()
     assert group.foreach_learner(lambda learner: time.sleep(1) or 1, timeout_seconds=0.1) == []
     assert group.foreach_learner(lambda learner: 2, timeout_seconds=30) == [2, 2]
+    some = group.foreach_learner(lambda learner: learner.group.rank or time.sleep(4) or 7, timeout_seconds=2)
+    assert some == [1], "of who has answered by then"
     assert len(group.update(rows(8))) == 2
     lock = threading.Lock()
     with pytest.raises(TypeError, match="pickle"):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rlcore_plugin_testing.train_command import CARTPOLE, TrainCommand
 
+FOLDER = Path(__file__).parent
 CONFIG = {
     **CARTPOLE,
     "run": {**CARTPOLE["run"], "total_frames": 8192},
@@ -77,11 +78,12 @@ class Namespace:
 class Ray:
     """Nodes of one Ray, each as `ray start` begins it."""
 
-    def __init__(self, namespace):
+    def __init__(self, namespace, *options):
         self.namespace = namespace
         self.folder = tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True)
         self.address = "127.0.0.1:6399"
-        self.nodes = [self.add("--head", "--port=6399", f"--temp-dir={self.folder.name}", "--num-cpus=2")]
+        head = ("--head", "--port=6399", f"--temp-dir={self.folder.name}", "--num-cpus=2")
+        self.nodes = [self.add(*head, *options)]
 
     def add(self, *options):
         own = ("--include-dashboard=false",) if "--head" in options else (f"--address={self.address}",)
@@ -95,6 +97,26 @@ class Ray:
                 os.killpg(node.pid, signal.SIGKILL)
             node.wait()
         self.folder.cleanup()
+
+
+def run_inside(tests, *options, seconds=300):
+    """Run a file of tests of this folder where a Ray of its own is, and see that they pass.
+
+    Args:
+        tests: name of the file.
+        options: of the Ray.
+        seconds: that they may take.
+    """
+    namespace = Namespace()
+    try:
+        ray = Ray(namespace, *options)
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(FOLDER / tests)]
+        process = namespace.start(command, {"RLCORE_TEST_RAY": ray.address}, stdout=subprocess.PIPE, text=True)
+        output, _ = process.communicate(timeout=seconds)
+        ray.close()
+    finally:
+        namespace.close()
+    assert process.returncode == 0, output
 
 
 class Trained(TrainCommand):

@@ -177,7 +177,7 @@ def _columns(columns: Mapping[str, Any], place: str, device: torch.device) -> Mo
 
 def _tensor(value: Any, place: str, device: torch.device) -> Tensor:
     try:
-        tensor = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
+        tensor = value if isinstance(value, Tensor) else torch.as_tensor(writeable(np.asarray(value)))
     except (TypeError, ValueError) as error:
         raise ArgumentTypeError(f"{place} is no array of numbers: {error}") from None
     if not tensor.dim():
@@ -185,6 +185,11 @@ def _tensor(value: Any, place: str, device: torch.device) -> Tensor:
     if tensor.dtype == torch.float64:
         tensor = tensor.to(device, torch.float32)
     return tensor.detach().to(device)
+
+
+def writeable(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an array, or a copy of one that may not be written to, such as those of Ray's store."""
+    return values if values.flags.writeable else values.copy()
 
 
 def _joined(pieces: Sequence[MultiBatch]) -> MultiBatch:

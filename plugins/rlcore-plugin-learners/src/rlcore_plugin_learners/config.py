@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 Schedule = float | list[list[float]]
 # of RLlib's `training`, for who makes the batches
 _OF_SAMPLING = ("gamma", "lambda_", "use_gae", "train_batch_size", "train_batch_size_per_learner")
+_CHOICES = {
+    "grad_clip_by": ("global_norm", "norm", "value"),
+    "launcher": ("auto", "processes", "ray"),
+    "on_nonfinite": ("stop", "skip"),
+}
 # of the methods; what is left is for `training`
 _OF_METHODS = frozenset(
     (
@@ -36,6 +41,7 @@ _OF_METHODS = frozenset(
         "num_cpus_per_learner",
         "num_gpus_per_learner",
         "custom_resources_per_learner",
+        "launcher",
         "max_requests_in_flight_per_learner",
         "rl_module_spec",
         "model_config",
@@ -75,7 +81,8 @@ class AlgorithmConfig(Carries, OtherSettings):
     num_learners: int = 0
     num_cpus_per_learner: int | float | Literal["auto"] = "auto"
     num_gpus_per_learner: int | float = 0
-    custom_resources_per_learner: dict[str, Any] | None = None
+    custom_resources_per_learner: dict[str, float] | None = None
+    launcher: Literal["auto", "processes", "ray"] = "auto"
     max_requests_in_flight_per_learner: int = 3
     rl_module_spec: RLModuleSpec | MultiRLModuleSpec | None = None
     model_config: Any = field(default_factory=dict)
@@ -119,7 +126,8 @@ class AlgorithmConfig(Carries, OtherSettings):
         num_learners: int | None = None,
         num_cpus_per_learner: int | float | Literal["auto"] | None = None,
         num_gpus_per_learner: int | float | None = None,
-        custom_resources_per_learner: dict[str, Any] | None = None,
+        custom_resources_per_learner: dict[str, float] | None = None,
+        launcher: Literal["auto", "processes", "ray"] | None = None,
         max_requests_in_flight_per_learner: int | None = None,
         learner_class: type[Learner] | None = None,
         learner_config_dict: dict[str, Any] | None = None,
@@ -128,19 +136,22 @@ class AlgorithmConfig(Carries, OtherSettings):
 
         Args:
             num_learners: processes that learn; 0 for the calling one.
-            num_cpus_per_learner: threads of torch in each; `auto` leaves them as they are.
-            num_gpus_per_learner: 0, or 1 for CUDA.
-            custom_resources_per_learner: of a cluster; refused.
+            num_cpus_per_learner: threads of torch in each, and cores that Ray sets aside; `auto` is one thread, and
+                one core for a learner without a GPU.
+            num_gpus_per_learner: 0, or 1 for CUDA; in a process of its own it takes Ray, where it may be a part of 1.
+            custom_resources_per_learner: that each takes of a cluster of Ray, by their names there.
+            launcher: `processes` of this host, or `ray` for actors of Ray, with rlcore-plugin-ray. `auto` is `ray`
+                where the script is connected to Ray, by `ray.init()`.
             max_requests_in_flight_per_learner: asynchronous updates that may wait.
             learner_class: a subclass of `Learner`.
             learner_config_dict: settings of a learner of yours.
         """
-        if custom_resources_per_learner:
-            raise NotSupportedError("custom_resources_per_learner: only a cluster knows such resources; leave it out")
         return self._set(
             num_learners=num_learners,
             num_cpus_per_learner=num_cpus_per_learner,
             num_gpus_per_learner=num_gpus_per_learner,
+            custom_resources_per_learner=custom_resources_per_learner,
+            launcher=launcher,
             max_requests_in_flight_per_learner=max_requests_in_flight_per_learner,
             learner_class=learner_class,
             learner_config_dict=learner_config_dict,
@@ -272,6 +283,12 @@ class AlgorithmConfig(Carries, OtherSettings):
         """Return the class of learners where none is set."""
         return None
 
+    @property
+    def threads_per_learner(self) -> int:
+        """How many threads of torch a learner in another process has."""
+        cpus = self.num_cpus_per_learner
+        return 1 if cpus == "auto" else max(1, int(cpus))
+
     def _spaces(self, env: Any) -> tuple[gymnasium.Space[Any] | None, gymnasium.Space[Any] | None]:
         env = env or self.env
         if isinstance(env, str):
@@ -301,11 +318,12 @@ class AlgorithmConfig(Carries, OtherSettings):
                 continue
             if type(value) is not int or value < least:
                 raise ConfigError(f"{name} is {value!r}; it takes whole numbers from {least} on")
-        for name, choices in (("grad_clip_by", ("global_norm", "norm", "value")), ("on_nonfinite", ("stop", "skip"))):
+        for name, choices in _CHOICES.items():
             value = getattr(self, name)
             if value not in choices:
                 raise ConfigError(f"{name} is {value!r}; it takes {' or '.join(choices)}{did_you_mean(value, choices)}")
-        if self.num_gpus_per_learner not in (0, 1):
-            raise ConfigError(f"num_gpus_per_learner is {self.num_gpus_per_learner!r}; a learner has 0 or 1")
+        gpus = self.num_gpus_per_learner
+        if not (gpus in (0, 1) or (self.num_learners and isinstance(gpus, float) and 0 < gpus < 1)):
+            raise ConfigError(f"num_gpus_per_learner is {gpus!r}; a learner has 0 or 1, or a part of 1 as an actor")
         if self.grad_clip is not None and not self.grad_clip > 0:
             raise ConfigError(f"grad_clip is {self.grad_clip!r}; it is above 0, or None for no limit")

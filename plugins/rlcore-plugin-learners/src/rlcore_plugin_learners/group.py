@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import count
 from operator import methodcaller
@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import torch
 
-from rlcore.errors import ConfigError, RankLost
+from rlcore.errors import ConfigError, NotSupportedError, RankLost
 from rlcore.types import Carries
 from rlcore_plugin_learners.batches import TrainingData, check_ids
 from rlcore_plugin_learners.checkpointable import Checkpointable
 from rlcore_plugin_learners.columns import COMPONENT_LEARNER, COMPONENT_RL_MODULE
 from rlcore_plugin_learners.config import AlgorithmConfig
+from rlcore_plugin_learners.group_shape import GroupShape
+from rlcore_plugin_learners.launching import crew_of
 from rlcore_plugin_learners.learner import Learner
 from rlcore_plugin_learners.module import RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
@@ -29,8 +31,8 @@ from rlcore_plugin_learners.shards import shards
 from rlcore_plugin_learners.states import Paths, below, chosen_of
 
 if TYPE_CHECKING:
-    from rlcore_plugin_learners.processes import LearnerProcesses
-    from rlcore_plugin_learners.serving import Order, Reply
+    from rlcore_plugin_learners.crew import Order, Reply
+    from rlcore_plugin_learners.remote import RemoteLearners
 
 Result = TypeVar("Result")
 Results = list[dict[str, Any]]
@@ -40,8 +42,8 @@ _FORGOTTEN = "forgotten "
 _NUMBERS = count()
 
 
-class LearnerGroup(Carries, Checkpointable, OldNames):
-    """Learners of the same modules: one in this process, or several in processes of their own.
+class LearnerGroup(Carries, GroupShape, Checkpointable, OldNames):
+    """Learners of the same modules: one in this process, or several in processes of their own or actors of Ray.
 
     Several share the rows of a batch, and average their gradients over all of them. Where one is lost, all begin again
     from the state before the update, which is then done over.
@@ -49,6 +51,7 @@ class LearnerGroup(Carries, Checkpointable, OldNames):
     Args:
         config: its settings; with `num_learners=0` the learner is in this process.
         module_spec: which modules to build; default: those of the config.
+        placement_group: of Ray, in whose bundles the actors are placed.
         deadline: seconds that a learner is waited for without a sign of life.
         restarts: how often in a row learners may be lost without an update in between.
     """
@@ -59,6 +62,7 @@ class LearnerGroup(Carries, Checkpointable, OldNames):
         self,
         config: AlgorithmConfig,
         module_spec: MultiRLModuleSpec | RLModuleSpec | None = None,
+        placement_group: Any = None,
         *,
         deadline: float = 60.0,
         restarts: int = 3,
@@ -66,14 +70,15 @@ class LearnerGroup(Carries, Checkpointable, OldNames):
         spec = (module_spec or config.get_multi_rl_module_spec()).as_multi_rl_module_spec()
         self.config = config
         self._learner: Learner | None = None
-        self._processes: LearnerProcesses | None = None
+        self._remote: RemoteLearners | None = None
         self._ready: deque[Results] = deque()
         self._dropped = 0
-        if config.num_learners:
-            from rlcore_plugin_learners.processes import LearnerProcesses
+        crew = crew_of(config, spec, deadline, placement_group)
+        if crew is not None:
+            from rlcore_plugin_learners.remote import RemoteLearners
 
-            self._processes = LearnerProcesses(config, spec, deadline, restarts)
-            self._finalizer = weakref.finalize(self, self._processes.close)
+            self._remote = RemoteLearners(crew, deadline, restarts)
+            self._finalizer = weakref.finalize(self, self._remote.close)
         else:
             self._learner = config.learner_type()(config=config, module_spec=spec)
             self._learner.build()
@@ -146,7 +151,7 @@ class LearnerGroup(Carries, Checkpointable, OldNames):
         full: str,
         return_state: bool,
     ) -> Results:
-        if self._processes is None:
+        if self._remote is None:
             if async_update:
                 raise ConfigError("async_update=True takes learners in other processes: num_learners of 1 or more")
             learner = self._here()
@@ -203,7 +208,7 @@ class LearnerGroup(Carries, Checkpointable, OldNames):
         """
         chosen, left_out = (below(COMPONENT_LEARNER, paths) for paths in (components, not_components))
         ask = methodcaller("get_state", chosen, not_components=left_out, inference_only=inference_only)
-        if self._processes is not None and not inference_only:
+        if self._remote is not None and not inference_only:
             return {COMPONENT_LEARNER: chosen_of(self._kept(), chosen, left_out)}
         return {COMPONENT_LEARNER: self._each(ask)[0]}
 
@@ -223,18 +228,6 @@ class LearnerGroup(Carries, Checkpointable, OldNames):
         inner = next(iter(below(COMPONENT_LEARNER, component) or []), None)
         self._each(methodcaller("restore_from_path", Path(path).absolute(), component=inner))
 
-    def get_weights(self, module_ids: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the weights of modules, by id; of all by default."""
-        paths: Paths = COMPONENT_RL_MODULE
-        if module_ids is not None:
-            paths = [f"{COMPONENT_RL_MODULE}/{module_id}" for module_id in module_ids]
-        weights: dict[str, Any] = self.get_state(paths)[COMPONENT_LEARNER][COMPONENT_RL_MODULE]
-        return weights
-
-    def set_weights(self, weights: Mapping[str, Any]) -> None:
-        """Set the weights of some modules, by id."""
-        self._each(methodcaller("set_state", {COMPONENT_RL_MODULE: dict(weights)}))
-
     def foreach_learner(
         self,
         func: Callable[..., Result],
@@ -242,6 +235,8 @@ class LearnerGroup(Carries, Checkpointable, OldNames):
         healthy_only: bool = True,
         remote_actor_ids: Collection[int] | None = None,
         timeout_seconds: float | None = None,
+        return_obj_refs: bool = False,
+        mark_healthy: bool = False,
         **kwargs: Any,
     ) -> list[Result]:
         """Return what a function of a learner returns for each of them.
@@ -250,62 +245,57 @@ class LearnerGroup(Carries, Checkpointable, OldNames):
             func: any function; it is called with the learner and `kwargs`.
             healthy_only: no matter: learners that are lost are started again first.
             remote_actor_ids: numbers of the learners in other processes to ask; default: all.
-            timeout_seconds: return an empty list when they have not answered by then; they go on. None waits.
+            timeout_seconds: return what has come by then; who has not answered goes on. None waits for all.
+            return_obj_refs: refused if true: who calls this gets the results.
+            mark_healthy: no matter, as `healthy_only`.
             kwargs: for the function.
+
+        Raises:
+            ConfigError: there is no learner of such a number, or the group was shut down.
+            NotSupportedError: references were asked for.
         """
-        results = self._each(partial(func, **kwargs) if kwargs else func, timeout_seconds)
-        if self._processes is None or remote_actor_ids is None:
-            return results
-        return [result for rank, result in enumerate(results) if rank in remote_actor_ids]
+        if return_obj_refs:
+            raise NotSupportedError("return_obj_refs: foreach_learner returns results; leave it out")
+        function = partial(func, **kwargs) if kwargs else func
+        if self._remote is None:
+            return self._each(function)
+        count = self.config.num_learners
+        asked = sorted(set(range(count) if remote_actor_ids is None else remote_actor_ids))
+        for rank in asked:
+            if rank not in range(count):
+                raise ConfigError(f"remote_actor_ids has {rank!r}; the learners are 0 to {count - 1}")
+        return self._ask_some(function, asked, timeout_seconds)
 
     def get_stats(self) -> dict[str, Any]:
         """Return how many learners live, how many updates wait or were dropped, and how often learners were lost."""
-        processes = self._processes
+        remote = self._remote
         return {
             "num_learners": len(self),
-            "num_updates_in_flight": 0 if processes is None else processes.waiting,
+            "num_updates_in_flight": 0 if remote is None else remote.waiting,
             "num_updates_dropped_lifetime": self._dropped,
-            "num_deaths_lifetime": 0 if processes is None else processes.deaths,
+            "num_deaths_lifetime": 0 if remote is None else remote.deaths,
         }
-
-    def __len__(self) -> int:
-        """Return how many other processes learn now."""
-        return 0 if self._processes is None else len(self._processes)
-
-    def __bool__(self) -> bool:
-        """Return True: a group without other processes is one too."""
-        return True
-
-    @property
-    def is_local(self) -> bool:
-        """Whether the learner is in this process."""
-        return not self.config.num_learners
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether learners are in other processes."""
-        return not self.is_local
 
     def shutdown(self) -> None:
         """End the learners; may be called again."""
         if self._learner is not None:
             self._learner.shutdown()
         self._learner = None
-        if self._processes is None:
+        if self._remote is None:
             return
-        if self._processes.runs and self.config.learner_type().shutdown is not Learner.shutdown:
+        if self._remote.runs and self.config.learner_type().shutdown is not Learner.shutdown:
             self._each(methodcaller("shutdown"))
-        self._processes.close()
+        self._remote.close()
 
     def _update_later(self, orders: list[Order], full: str, return_state: bool) -> Results:
-        processes = self._there()
+        remote = self._there()
         self._collect(block=False)
-        if processes.waiting >= self.config.max_requests_in_flight_per_learner:
+        if remote.waiting >= self.config.max_requests_in_flight_per_learner:
             if full == "drop":
                 self._dropped += 1
                 return self._taken()
             self._collect(block=True)
-        processes.give(orders, "later with state" if return_state else "later")
+        remote.give(orders, "later with state" if return_state else "later")
         return self._taken()
 
     def _taken(self) -> Results:
@@ -322,10 +312,10 @@ class LearnerGroup(Carries, Checkpointable, OldNames):
 
     def _ask(self, orders: list[Order], kind: str, return_state: bool = False) -> list[Any]:
         """Give an order and return what each learner returned; results of updates before it are kept."""
-        processes = self._there()
-        processes.give(orders, kind)
+        remote = self._there()
+        remote.give(orders, kind)
         while True:
-            taken = processes.take(block=True)
+            taken = remote.take(block=True)
             assert taken is not None
             if taken[0] == kind:
                 return self._results(taken[1], return_state)
@@ -336,32 +326,43 @@ class LearnerGroup(Carries, Checkpointable, OldNames):
         if errors:
             raise next((error for error in errors if not isinstance(error, RankLost)), errors[0])
         results = [reply.result for reply in replies]
-        if return_state and self._processes is not None:
-            results[0][_WEIGHTS_AFTER] = self._processes.state[COMPONENT_RL_MODULE]
+        if return_state and self._remote is not None:
+            results[0][_WEIGHTS_AFTER] = self._remote.state[COMPONENT_RL_MODULE]
         return results
 
-    def _each(self, function: Callable[[Learner], Any], seconds: float | None = None) -> list[Any]:
+    def _each(self, function: Callable[[Learner], Any]) -> list[Any]:
         """Call a function with every learner; methods by name, as a learner may have its own."""
-        if self._processes is None:
+        if self._remote is None:
             return [self._here().apply(function)]
-        from rlcore_plugin_learners.serving import Order, Portable
+        return self._ask_some(function, range(self.config.num_learners))
 
-        orders = [Order(Portable(function))] * self.config.num_learners
-        return self._ask(orders, "ask") if seconds is None else self._ask_within(orders, seconds)
+    def _ask_some(
+        self, function: Callable[[Learner], Any], ranks: Sequence[int], seconds: float | None = None
+    ) -> list[Any]:
+        """Return what a function returns for some of the learners elsewhere, in the order of their numbers."""
+        from rlcore_plugin_learners.crew import NOTHING, Order, Portable
 
-    def _ask_within(self, orders: list[Order], seconds: float) -> list[Any]:
-        """Give an order and return what each learner returned, or nothing where one takes longer."""
-        processes, kind = self._there(), f"{_FORGOTTEN}{next(_NUMBERS)}"
-        processes.give(orders, kind)
+        asked = Order(Portable(function))
+        orders = [asked if rank in ranks else NOTHING for rank in range(self.config.num_learners)]
+        if seconds is None:
+            results = self._ask(orders, "ask")
+            return [results[rank] for rank in ranks]
+        replies = self._ask_within(orders, seconds)
+        return self._results([reply for reply in replies if reply.rank in ranks], False)
+
+    def _ask_within(self, orders: list[Order], seconds: float) -> list[Reply]:
+        """Give an order, and return the answers that have come by then."""
+        remote, kind = self._there(), f"{_FORGOTTEN}{next(_NUMBERS)}"
+        remote.give(orders, kind)
         end = time.monotonic() + seconds
-        while (taken := processes.take(block=False)) is not None or time.monotonic() < end:
+        while (taken := remote.take(block=False)) is not None or time.monotonic() < end:
             if taken is None:
                 time.sleep(0.002)
             elif taken[0] == kind:
-                return self._results(taken[1], False)
+                return taken[1]
             else:
                 self._keep(*taken)
-        return []
+        return remote.answers_to(kind)
 
     def _keep(self, kind: str, replies: list[Reply]) -> None:
         """Keep the results of an asynchronous update, until they are asked for."""
@@ -370,26 +371,26 @@ class LearnerGroup(Carries, Checkpointable, OldNames):
 
     def _restructure(self, function: Callable[[Learner], Any]) -> Any:
         result = self._each(function)[0]
-        if self._processes is not None:
-            from rlcore_plugin_learners.serving import Order, Portable
+        if self._remote is not None:
+            from rlcore_plugin_learners.crew import Order, Portable
 
-            self._processes.give_structure(Order(Portable(function)))
+            self._remote.give_structure(Order(Portable(function)))
         return result
 
     def _kept(self) -> dict[str, Any]:
         """Return the state after all updates that were given."""
-        if self._processes is None:
+        if self._remote is None:
             raise ConfigError("the group of learners was shut down; build another")
-        while self._processes.waiting:
+        while self._remote.waiting:
             self._collect(block=True)
-        return self._processes.state
+        return self._remote.state
 
     def _here(self) -> Learner:
         if self._learner is None:
             raise ConfigError("the group of learners was shut down; build another")
         return self._learner
 
-    def _there(self) -> LearnerProcesses:
-        if self._processes is None or not self._processes.runs:
+    def _there(self) -> RemoteLearners:
+        if self._remote is None or not self._remote.runs:
             raise ConfigError("the group of learners was shut down; build another")
-        return self._processes
+        return self._remote

@@ -1,4 +1,4 @@
-"""A process that learns: one learner of a group, doing what the pipe from the script says."""
+"""One learner of a group elsewhere, which does what it is told; in a process, by the pipe from the script."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from multiprocessing.reduction import DupFd
 from operator import methodcaller
 from typing import Any, Final, NamedTuple
 
-import cloudpickle
 import torch
 from rlcore_plugin_ddp.memory import Memory
 from rlcore_plugin_ddp.shared import SharedGroup
 
 from rlcore.errors import NumericalError, RlcoreError, describe
 from rlcore.process import STOPPING, usable_cores
-from rlcore_plugin_learners.batches import ModuleBatch, Shard
+from rlcore.types import Group
+from rlcore_plugin_learners.batches import ModuleBatch, Shard, writeable
+from rlcore_plugin_learners.columns import COMPONENT_METRICS_LOGGER
 from rlcore_plugin_learners.config import AlgorithmConfig
+from rlcore_plugin_learners.crew import Order, Reply
 from rlcore_plugin_learners.learner import Learner
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
 
@@ -66,49 +68,49 @@ class Place(NamedTuple):
     threads: int
 
 
-class Order(NamedTuple):
-    """What a learner is to do.
-
-    Attributes:
-        function: called with the learner and the arguments.
-        arguments: of it.
-        changes: whether the learner is another one afterwards, so that its state has to be kept again.
-        together: whether learners wait for each other in it, so that none can go on where one failed.
-    """
-
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...] = ()
-    changes: bool = True
-    together: bool = False
-
-
-class Portable:
-    """A function that goes through a pipe whatever it is, such as a lambda.
+class Server:
+    """A learner that answers orders, and moves as long as its process does.
 
     Args:
-        function: of a learner.
+        config: of the learners.
+        spec: of their modules.
+        group: of the learners.
+        threads: of torch.
+        move: called again and again.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._content = cloudpickle.dumps(function)
+    def __init__(
+        self,
+        config: AlgorithmConfig,
+        spec: MultiRLModuleSpec,
+        group: Group,
+        threads: int,
+        move: Callable[[], None],
+    ) -> None:
+        torch.set_num_threads(threads)
+        threading.Thread(target=_keep_moving, args=(move,), daemon=True).start()
+        self._learner = config.learner_type()(config=config, module_spec=spec)
+        self._learner.group = group
 
-    def __call__(self, *arguments: Any) -> Any:
-        """Call the function."""
-        return cloudpickle.loads(self._content)(*arguments)
+    def build(self) -> Reply:
+        """Build the learner, before all orders."""
+        return self.answer(Order(methodcaller("build")))
 
-
-class Reply(NamedTuple):
-    """What a learner says to an order.
-
-    Attributes:
-        result: what the function returned.
-        error: what it raised, or None.
-        state: after a change, of the first learner.
-    """
-
-    result: Any = None
-    error: BaseException | None = None
-    state: dict[str, Any] | None = None
+    def answer(self, order: Order) -> Reply:
+        """Do what an order says."""
+        rank = self._learner.group.rank
+        result: Any = None
+        error: Exception | None = None
+        try:
+            result = self._learner.apply(order.function, *order.arguments)
+        except Exception as raised:
+            error = _sendable(raised)
+            if not isinstance(error, NumericalError):  # which all raise alike, after all steps that could be taken
+                return Reply(error=error, rank=rank)
+        # the state of all is that of the first, but for what each has logged
+        part = COMPONENT_METRICS_LOGGER if rank else None
+        state = self._learner.get_state(part) if order.changes else None
+        return Reply(result, error, state, rank)
 
 
 def main(
@@ -128,7 +130,6 @@ def main(
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
     for other in others:
         other.close()
-    torch.set_num_threads(place.threads)
     try:
         memory = Memory(
             place.memory.number,
@@ -139,37 +140,19 @@ def main(
             spin=place.size <= usable_cores(),
         )
         group = SharedGroup(memory)
-        threading.Thread(target=_beat, args=(group,), daemon=True).start()
-        learner = config.learner_type()(config=config, module_spec=spec)
-        learner.group = group
-        order = Order(methodcaller("build"))
+        server = Server(config, spec, group, place.threads, group.beat)
+        reply = server.build()
         while True:
-            reply = _answer(learner, order)
-            if order.together and reply.error is not None and not isinstance(reply.error, NumericalError):
-                memory.end()  # the others wait for this one
             pipe.send(reply)
-            order = pipe.recv()
+            reply = server.answer(pipe.recv())
     except (EOFError, BrokenPipeError, ConnectionResetError):
         os._exit(0)
 
 
-def _beat(group: SharedGroup) -> None:
+def _keep_moving(move: Callable[[], None]) -> None:
     while True:
-        group.beat()
+        move()
         time.sleep(_BEAT)
-
-
-def _answer(learner: Learner, order: Order) -> Reply:
-    result: Any = None
-    error: Exception | None = None
-    try:
-        result = learner.apply(order.function, *order.arguments)
-    except Exception as raised:
-        error = _sendable(raised)
-        if not isinstance(error, NumericalError):  # which all raise alike, after all steps that could be taken
-            return Reply(error=error)
-    state = learner.get_state() if order.changes and learner.group.rank == 0 else None
-    return Reply(result, error, state)
 
 
 def _sendable(error: Exception) -> Exception:
@@ -188,8 +171,9 @@ def update(
     env_steps: int,
 ) -> dict[str, Any]:
     """Let a learner take its part of an update."""
-    data = {
-        module_id: ModuleBatch({name: torch.from_numpy(column) for name, column in several.items()})
-        for module_id, several in columns.items()
-    }
+    data = {module_id: _batch(several, learner.device) for module_id, several in columns.items()}
     return learner.update(training_data=Shard(data, steps=env_steps), timesteps=timesteps, **settings)
+
+
+def _batch(columns: dict[str, Any], device: torch.device) -> ModuleBatch:
+    return ModuleBatch({name: torch.from_numpy(writeable(column)).to(device) for name, column in columns.items()})

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rlcore_plugin_learners.batches import MultiBatch
-from rlcore_plugin_learners.serving import Order, update
+from rlcore_plugin_learners.crew import Order
+from rlcore_plugin_learners.serving import update
 
 
 def shards(

@@ -39,21 +39,26 @@ class RankActor:
 
     def arrive(self, meeting: Meeting) -> Arrival:
         """Say where this is."""
-        import ray
-
-        return Arrival(
-            os.uname().nodename,
-            str(ray.util.get_node_ip_address()),
-            os.getpid(),
-            meeting.reaches_memory(),
-            versions(),
-        )
+        return arrival(meeting)
 
     def run(self, rank: int, meeting: Meeting, program: RankProgram) -> int:
         """Do what a rank does, and return its exit code."""
         code = program(rank, meeting.mailbox(), meeting)
         sys.stdout.flush()
         return code
+
+
+def arrival(meeting: Meeting) -> Arrival:
+    """Return where this process is."""
+    import ray
+
+    return Arrival(
+        os.uname().nodename,
+        str(ray.util.get_node_ip_address()),
+        os.getpid(),
+        meeting.reaches_memory(),
+        versions(),
+    )
 
 
 def versions() -> dict[str, str]:

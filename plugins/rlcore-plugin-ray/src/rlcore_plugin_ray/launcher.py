@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -18,6 +17,7 @@ from rlcore.errors import ConfigError
 from rlcore.types import FREE_AT_RESUME
 from rlcore_plugin_ray.mailbox import StoreMailbox, serve_store
 from rlcore_plugin_ray.meeting import Meeting, identity_of
+from rlcore_plugin_ray.placing import arrived, kill
 from rlcore_plugin_ray.session import LOOPBACK, PlacementConfig, Session, imported, in_short
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _SECTION: Final = "[ranks] use"
-# seconds between two looks at whether actors have a place, and that the store may take to answer this process
-_LOOK: Final = 0.1
+# seconds that the store may take to answer this process
 _ANSWER: Final = 10.0
 
 
@@ -105,8 +104,12 @@ class RayRanks(PlacingLauncher):
             # the first one writes the run folder, which this host has
             strategy = here if not rank else "DEFAULT"
             self._actors.append(remote.options(scheduling_strategy=strategy, **self._config.options()).remote())
-        self._arrivals = self._arrived([actor.arrive.remote(meeting) for actor in self._actors], waiting)
-        self._check_versions()
+        try:
+            references = [actor.arrive.remote(meeting) for actor in self._actors]
+            self._arrivals = arrived(session.ray, references, self._config.wait, _SECTION, "rank", waiting)
+        except ConfigError:
+            self.kill()
+            raise
         return StoreMailbox(self._store)
 
     def begin(self, program: RankProgram) -> None:
@@ -126,11 +129,7 @@ class RayRanks(PlacingLauncher):
 
     def kill(self) -> None:
         """End every actor at once."""
-        for actor in self._actors:
-            self._connected.ray.kill(actor, no_restart=True)
-        for arrival in self._arrivals:
-            if arrival.reaches_memory:  # on this host, where one that was stopped does not hear Ray
-                _kill(arrival.process)
+        kill(self._connected.ray, self._actors, self._arrivals)
 
     def close(self) -> None:
         """Leave Ray, or stop the one that was started here."""
@@ -148,41 +147,6 @@ class RayRanks(PlacingLauncher):
         assert self._meeting is not None, "open comes first"
         return self._meeting
 
-    def _arrived(self, references: list[Any], waiting: Callable[[], None]) -> list[Arrival]:
-        """Wait until every actor has a place."""
-        ray, until = self._connected.ray, time.monotonic() + self._config.wait
-        missing = references
-        while missing:
-            waiting()
-            _, missing = ray.wait(references, num_returns=len(references), timeout=_LOOK)
-            if missing and time.monotonic() > until:
-                self.kill()
-                raise ConfigError(
-                    f"{_SECTION}: {len(missing)} of {len(references)} ranks found no place in Ray within "
-                    f"{self._config.wait:g} s; free of it are {_free(ray)}; see `ray status`"
-                )
-        try:
-            return list(ray.get(references))
-        except ray.exceptions.RayError as error:
-            raise ConfigError(f"{_SECTION}: an actor of Ray cannot be a rank: {in_short(error)}") from error
-
-    def _check_versions(self) -> None:
-        """Refuse hosts on which other versions are installed.
-
-        Raises:
-            ConfigError: names one.
-        """
-        from rlcore_plugin_ray.actor import versions
-
-        own = versions()
-        for rank, arrival in enumerate(self._arrivals):
-            for name, version in own.items():
-                if arrival.versions[name] != version:
-                    raise ConfigError(
-                        f"{_SECTION}: rank {rank} on host {arrival.host} has {name} {arrival.versions[name]}, and "
-                        f"{version} is here; install the same on all nodes"
-                    )
-
     def _end(self, rank: int, reference: Any) -> RankEnd:
         ray = self._connected.ray
         try:
@@ -191,15 +155,3 @@ class RayRanks(PlacingLauncher):
             return RankEnd(rank, -signal.SIGKILL, f"is gone with its actor of Ray: {in_short(error)}")
         except ray.exceptions.RayError as error:
             return RankEnd(rank, 1, f"ended with an error of Ray: {in_short(error)}")
-
-
-def _kill(process: int) -> None:
-    try:
-        os.kill(process, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-
-
-def _free(ray: Any) -> str:
-    there = ray.available_resources()
-    return ", ".join(f"{there[name]:g} {name}" for name in sorted(there) if ":" not in name and "memory" not in name)

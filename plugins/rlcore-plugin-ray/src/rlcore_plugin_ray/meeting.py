@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -73,6 +75,11 @@ class Meeting:
         """Return the rank's end of the mailbox."""
         return StoreMailbox(self._store(_ANSWER))
 
+    def beats(self, rank: int) -> Callable[[], None]:
+        """Return what says, through the store, that a rank moves; to be called again and again."""
+        store, count = self._store(_ANSWER), itertools.count(1)
+        return lambda: store.set(f"beats/{rank}", str(next(count)))
+
     def join(self, rank: int) -> Group:
         """Return the group of a rank."""
         if self.shared:
@@ -85,6 +92,12 @@ class Meeting:
 
     def _store(self, seconds: float) -> Any:
         return reach_store(self.address, self.port, seconds)
+
+
+def beaten(store: Any, rank: int) -> bytes | None:
+    """Return what changes as long as a rank calls what `Meeting.beats` returned; None before the first time."""
+    found: bytes | None = store.get(f"beats/{rank}") if store.check([f"beats/{rank}"]) else None
+    return found
 
 
 def identity_of(fd: int) -> str:
