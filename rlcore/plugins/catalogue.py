@@ -183,8 +183,15 @@ PUBLISHED: Final = {
         {
             **dict.fromkeys(("buffer", "env", "estimator", "loss", "model"), ("torchrl",)),
             "hook": (
-                *("batch-sub-sampler", "clear-cuda-cache", "count-frames-log", "early-stopping", "log-scalar"),
-                *("log-timing", "reward-normalizer", "select-keys", "update-weights"),
+                "batch-sub-sampler",
+                "clear-cuda-cache",
+                "count-frames-log",
+                "early-stopping",
+                "log-scalar",
+                "log-timing",
+                "reward-normalizer",
+                "select-keys",
+                "update-weights",
             ),
         },
         {
