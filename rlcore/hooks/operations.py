@@ -196,11 +196,6 @@ class Operations:
         self._rename()
         self._update()
 
-    def forget(self, source: Any) -> None:
-        """Remove all operations of an object, if there are any."""
-        if any(entry.source is source for entry in self._registered):
-            self.remove(source, None)
-
     def name(self, source: Any, name: str) -> None:
         """Name the operations of an object after the name of the module in `register_module`."""
         self._names[id(source)] = name

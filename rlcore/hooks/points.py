@@ -61,12 +61,8 @@ class LoopHooks:
         new, removed = tuple(new), {id(hook) for hook in old}
         for hook in new:
             check_marks(hook)
-        self._next = (*(hook for hook in self.coming if id(hook) not in removed), *new)
-
-    @property
-    def coming(self) -> tuple[Hook, ...]:
-        """The hooks of the next iteration."""
-        return self.hooks if self._next is None else self._next
+        coming = self.hooks if self._next is None else self._next
+        self._next = (*(hook for hook in coming if id(hook) not in removed), *new)
 
     def follow_changes(self) -> None:
         """Apply the last `replace`; the loop calls this between two iterations.

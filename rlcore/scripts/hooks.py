@@ -66,6 +66,6 @@ class Targets:
         updater = with_defaults(operation, HookObject).target_params_updater
         if self._hook is None or operation is self._hook or updater is not self._hook.target_params_updater:
             return
-        self._trainer._operations.forget(self._hook)
+        self._trainer.unregister_op(self._hook)
         self._trainer.carried.forget("target_net_updater")
         self._hook = None

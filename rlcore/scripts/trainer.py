@@ -146,6 +146,7 @@ class Trainer(Carries, Loop):
 
     _arguments: frozenset[str] = frozenset()  # those that are set already; later values take effect
     _iterating = False
+    _has_own_log = False
     _targets: Targets | None = None
 
     def __init__(
@@ -195,8 +196,7 @@ class Trainer(Carries, Loop):
         self._arguments = frozenset(arguments)
         asked = metadata(self, checkpoint_metadata, checkpoint_rotation)
         self.parts.provenance = replace(self.parts.provenance, metadata=asked)
-        if is_overridden(self, "_log"):
-            self._record = self._record_by_log
+        self._has_own_log = is_overridden(self, "_log")
         if seed is not None:
             self.set_seed()
         use_stepper(self, optimization_stepper)
@@ -353,9 +353,10 @@ class Trainer(Carries, Loop):
         latest = {name: Last(value) if name in self._latest else value for name, value in values.items()}
         self.metrics.add({**latest, "log_pbar": list(values) if log_pbar else []})
 
-    def _record_by_log(self, values: Mapping[str, Any], prefix: str = "") -> None:
-        """Hand what is to be logged to the method of a script."""
-        if not values:
+    def _record(self, values: Mapping[str, Any], prefix: str = "") -> None:
+        """Take values in; the method of a script gets them, where it has one."""
+        if not self._has_own_log or not values:
+            super()._record(values, prefix)
             return
         self._latest |= {prefix + name for name, value in values.items() if isinstance(value, Last)}
         plain = {name: value.value if isinstance(value, Last) else value for name, value in values.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -50,8 +50,6 @@ class Loop(TrainerInterface):
             if of_epoch is not None:
                 parts.progress.updates_per_iteration = max(1, parts.buffer.num_epochs * of_epoch)
         self._form = BatchForm(parts, own_steps=is_overridden(self, "optim_steps"))
-        # takes in what the hooks have to log, and the values of updates
-        self._record = parts.metrics.add
         self._ran_out = False
         self._closed = False
         parts.hooks.asked = self._asked
@@ -182,6 +180,10 @@ class Loop(TrainerInterface):
         self._enter("logging")
         self._record(self.parts.hooks.post_steps_log(self._batch, self))
         self._write_metrics(force=evaluated)
+
+    def _record(self, values: Mapping[str, Any], prefix: str = "") -> None:
+        """Take in what hooks have to log, or the values of an update."""
+        self.parts.metrics.add(values, prefix)
 
     def _steps_of(self, batch: TensorDict | None) -> int:
         """Return the valid steps that were collected; a collector in the background counts them itself."""

@@ -9,6 +9,9 @@ import pytest
 
 torchrl = pytest.importorskip("torchrl")
 
+# attributes that constructing one trainer gives to all of its class, whichever test was first
+CLOCKS = {"_app_state", "_collected_frames", "_last_log", "_last_save", "_optim_count", "collected_frames"}
+
 
 @pytest.mark.parametrize(
     "package", ["rlcore.scripts", "rlcore_plugin_torchrl.algorithms", "rlcore_plugin_torchrl.hooks"]
@@ -27,4 +30,4 @@ def test_the_names_are_those_of_the_installed_torchrl(package):
         if kind is not trainers.Trainer:  # whose names have a table of their own
             bases = [base for base in bases if base is not trainers.Trainer]
         own = {name for base in bases for name in vars(base) if name[:2] != "__" and name != "_abc_impl"}
-        assert names == sorted(own), name
+        assert names == sorted(own - CLOCKS), name

@@ -42,7 +42,7 @@ class Watch:
 def test_without_a_compiler_compile_is_refused_with_what_to_install(monkeypatch):
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("CXX", "/nonexistent/c++")
-    with pytest.raises(ConfigError, match=r"needs a C\+\+ compiler, and '/nonexistent/c\+\+' is not .*compile = false"):
+    with pytest.raises(ConfigError, match=r"needs a C\+\+ compiler, and '/nonexistent/c\+\+' is not .*set it to false"):
         make(TwoParts(), ("adam", "adam", {}), compile=True)
 
 

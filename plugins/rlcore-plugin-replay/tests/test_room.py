@@ -29,8 +29,11 @@ def memory(monkeypatch):
 
 
 def test_a_capacity_beyond_the_memory_of_the_machine_is_refused():
-    with pytest.raises(ConfigError, match=r"56,448 bytes take 52\.6 GiB, and this machine has 16\.0 GiB; .*stack"):
+    with pytest.raises(
+        ConfigError, match=r"56,448 bytes take 52\.6 GiB, and this machine has 16\.0 GiB; .*stack"
+    ) as no:
         buffer_of()
+    assert no.value.remedy == {"buffer": {"capacity": 16 * 2**30 // 56_448 // 2}}
 
 
 @pytest.mark.parametrize("keys", [{"stack": 4}, {"storage": "memmap"}, {"steps": 100_000}])

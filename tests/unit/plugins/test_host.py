@@ -10,6 +10,7 @@ import rlcore
 from rlcore import ConfigError, PluginError
 from rlcore.plugins import host
 from rlcore.plugins.catalogue import PUBLISHED, Published
+from rlcore.plugins.component import is_repeated
 from rlcore.plugins.discovery import installed
 from rlcore.plugins.host import PluginHost
 
@@ -229,10 +230,10 @@ def test_what_is_installed_but_not_named_comes_with_the_name_that_finds_it(write
 
 
 OF_CORE = [
-    (plugin, name)
+    (plugin, kind, name)
     for plugin, one in PUBLISHED.items()
     if one.of_core
-    for names in one.components.values()
+    for kind, names in one.components.items()
     for name in names
 ]
 
@@ -245,11 +246,14 @@ def test_a_component_that_is_named_as_the_core_s_is_found_and_written_so(use, wr
     assert (hook.dump()["use"], hook.name) == ("core:log-scalar", "log-scalar")
 
 
-@pytest.mark.parametrize(("plugin", "name"), OF_CORE)
+@pytest.mark.parametrize(("plugin", "kind", "name"), OF_CORE)
 @pytest.mark.parametrize("core", ["", "core:"])
-def test_a_component_that_is_named_as_the_core_s_says_what_to_install(core, plugin, name, write_config, monkeypatch):
+def test_a_component_that_is_named_as_the_core_s_says_what_to_install(
+    core, plugin, kind, name, write_config, monkeypatch
+):
     monkeypatch.setattr(host, "installed", lambda: [one for one in installed() if one.name != plugin])
-    path = write_config(hook=[{"use": f"{core}{name}"}])
+    section = {"use": f"{core}{name}"}
+    path = write_config(**{kind: [section] if is_repeated(kind) else section})
     assert f"'{name}' is provided by rlcore-plugin-{plugin}, which is not installed: pip install" in problem(path)
 
 

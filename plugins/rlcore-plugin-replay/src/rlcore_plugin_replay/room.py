@@ -47,5 +47,7 @@ def check_room(capacity: int, rows: int, row_bytes: int, device: torch.device, h
     raise ConfigError(
         f"[buffer] capacity = {capacity:,}: rows of at least {row_bytes:,} bytes take "
         f"{count * row_bytes / 2**30:,.1f} GiB, and {place} has {total / 2**30:,.1f} GiB; lower it to at most "
-        f"{total // row_bytes:,}, {hint}or keep rows elsewhere with storage = {elsewhere}"
+        f"{total // row_bytes:,}, {hint}or keep rows elsewhere with storage = {elsewhere}",
+        # half of the memory is for everything else
+        remedy={"buffer": {"capacity": total // row_bytes // 2}},
     )
