@@ -141,7 +141,7 @@ def parallel_env_constructor(cfg: object, **kwargs: Any) -> Any:
 
 
 def _maker(cfg: object, custom_env: Env | None, custom_env_maker: Callable[..., Env] | None) -> Callable[..., Env]:
-    """Return a function that returns an env of a script, or the one that the settings name; the latter can be pickled."""
+    """Return a function that returns an env of a script, or the one of the settings; the latter can be pickled."""
     if custom_env is not None:
         return partial(_itself, custom_env)
     if custom_env_maker is not None:
