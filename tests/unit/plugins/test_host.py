@@ -229,11 +229,7 @@ def test_what_is_installed_but_not_named_comes_with_the_name_that_finds_it(write
 
 
 OF_CORE = [
-    (plugin, name)
-    for plugin, one in PUBLISHED.items()
-    if one.of_core
-    for names in one.components.values()
-    for name in names
+    (plugin, name) for plugin, one in PUBLISHED.items() if one.of_core for name in one.components.get("hook", ())
 ]
 
 
