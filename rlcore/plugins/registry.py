@@ -156,8 +156,11 @@ class Registry:
         ]
         if not named:
             names = sorted({entry.component.name for entry in of_kind})
+            # a component with the name of its plugin may take the parts of a library, each by the key `part`
+            takes = [e for e in of_kind if e.component.name == plugin and "part" in e.schema().model_fields]
+            likely = f": write use = {plugin!r} and part = {name!r}" if takes else did_you_mean(name, names)
             listing = f"; known here: {', '.join(names)}" if names else ""
-            raise NotProvidedError(f"unknown {kind} {use!r}{did_you_mean(name, names)}{listing}")
+            raise NotProvidedError(f"unknown {kind} {use!r}{likely}{listing}")
         if len(named) > 1:
             owners = ", ".join(f"{entry.owner} (use = {entry.use!r})" for entry in named)
             raise PluginError(f"{kind} {name!r} is provided by several plugins: {owners}; say which one")

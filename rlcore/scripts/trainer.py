@@ -363,17 +363,11 @@ class Trainer(Carries, Loop):
         shown = bool(plain.pop("log_pbar", False))
         self._log(log_pbar=shown, **{prefix + name: value for name, value in plain.items()})
 
-    def _save_if_due(self) -> None:
+    def _save(self, at_end: bool = False, news: bool = False) -> None:
         if is_overridden(self, "save_trainer"):
-            self.save_trainer()
+            self.save_trainer(force_save=at_end)
         else:
-            super()._save_if_due()
-
-    def _save_at_end(self, news: bool) -> None:
-        if is_overridden(self, "save_trainer"):
-            self.save_trainer(force_save=True)
-        else:
-            super()._save_at_end(news)
+            super()._save(at_end, news)
 
     def _registered(self, source: Any) -> None:
         """Move no targets where a script registers a hook that moves them."""

@@ -50,12 +50,15 @@ class Loop(TrainerInterface):
             if of_epoch is not None:
                 parts.progress.updates_per_iteration = max(1, parts.buffer.num_epochs * of_epoch)
         self._form = BatchForm(parts, own_steps=is_overridden(self, "optim_steps"))
-        self._ran_out = False
+        self._over = False  # whether the run reached its end, rather than a stop
         self._closed = False
         parts.hooks.asked = self._asked
 
     def train(self) -> Progress:
-        """Run to the end of its clock (or `stop_at`, or a stop request), and return the clocks."""
+        """Run to the end of its clock (or `stop_at`, or a stop request), and return the clocks.
+
+        A run that is at its end stays as it is.
+        """
         for _ in self:
             pass
         return self.parts.progress
@@ -65,14 +68,17 @@ class Loop(TrainerInterface):
 
         Raises:
             StorageError: the checkpoint has state of a module that was not registered since.
+            RlcoreError: it was stopped before its end, and its parts are closed.
         """
         if waiting := self.carried.waiting:
             raise MissingStateError(
                 f"the checkpoint has state of {', '.join(waiting)}, which a script registered as a module; "
                 "register it before training, or leave the state out with drop"
             )
+        if self._closed and self._over:
+            return
         if self._closed:
-            raise RlcoreError("this trainer has run to its end and is closed; build another one to go on")
+            raise RlcoreError("this trainer was stopped and is closed; resume its run, or build another one, to go on")
         handed_over = False
         forks.guard(self.parts.heart)
         try:
@@ -132,7 +138,7 @@ class Loop(TrainerInterface):
         evaluated = self._evaluate_if_due()
         self._end_iteration(evaluated)
         self.parts.collector.update_model()
-        self._save_if_due()
+        self._save()
         return True
 
     def _collect(self) -> bool:
@@ -200,7 +206,7 @@ class Loop(TrainerInterface):
         together = self._lockstep.agree(own)
         if together.out_of_data:
             self.request_stop("the collector has no more batches")
-            self._ran_out = self.parts.progress.total == ENDLESS  # else it ended before its time
+            self._over = self.parts.progress.total == ENDLESS  # else it ended before its time
         elif together.stop:
             self.request_stop("another process of the group was asked to stop")
         return together
@@ -300,21 +306,22 @@ class Loop(TrainerInterface):
         none there.
         """
         self.saving.acknowledge(wait=True)
-        done = self._ran_out or self.parts.progress.now >= self.parts.progress.total
-        evaluates = done and self.parts.evaluator is not None and self._evaluation_here() is None
+        self._over = self._over or self.parts.progress.now >= self.parts.progress.total
+        evaluates = self._over and self.parts.evaluator is not None and self._evaluation_here() is None
         if evaluates:
             self.evaluate()
-        if done:
+        if self._over:
             self._write_metrics(force=True)
-        self._save_at_end(evaluates)
-        if not done:
+        self._save(at_end=True, news=evaluates)
+        if not self._over:
             self._write_metrics(force=True)
 
-    def _save_if_due(self) -> None:
-        self.saving.if_due(self._evaluation_here())
-
-    def _save_at_end(self, news: bool) -> None:
-        self.saving.at_end(news)
+    def _save(self, at_end: bool = False, news: bool = False) -> None:
+        """Save where it is due, or at the end of the run, where `news` says whether it was evaluated since."""
+        if at_end:
+            self.saving.at_end(news)
+        else:
+            self.saving.if_due(self._evaluation_here())
 
     def shutdown(self) -> None:
         """Close the collector and the loggers, as the end of `train` does; again is nothing."""

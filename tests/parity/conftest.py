@@ -110,7 +110,7 @@ def trainer_of(library, batches, **arguments):
         "log_interval": 1,
     }
     kind = {"rlcore": rlcore.Trainer, "torchrl": torchrl.trainers.Trainer}[library]
-    return kind(collector=Collector(batches), **{**defaults, **arguments})
+    return kind(**{"collector": Collector(batches), **defaults, **arguments})
 
 
 @pytest.fixture

@@ -208,3 +208,15 @@ def test_difference_values_between_two_writes_are_averaged(batch, make_trainer, 
         trainer.train()
     assert [row for row in rows["torchrl"].rows if row[1] == "x"] == [(8, "x", 2.0), (16, "x", 4.0)]
     assert [row for row in rows["rlcore"].rows if row[1] == "x"] == [(8, "x", 1.5), (16, "x", 3.5)]
+
+
+def test_training_a_run_that_is_done_does_nothing(library, make_trainer):
+    from torchrl.collectors import Collector
+    from torchrl.envs import GymEnv
+
+    collector = Collector(GymEnv("Pendulum-v1"), None, frames_per_batch=4, total_frames=8)
+    trainer = make_trainer(library, [], collector=collector, total_frames=8)
+    trainer.train()
+    trainer.register_op("pre_steps_log", lambda batch: pytest.fail("a batch was trained on"))
+    trainer.train()
+    assert trainer.collected_frames == 8

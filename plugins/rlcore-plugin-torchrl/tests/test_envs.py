@@ -125,7 +125,7 @@ def test_a_collector_takes_such_an_env():
         ({"from_pixels": True}, "from_pixels"),
         ({"noops": 30}, "noops = 30"),
         ({"norm_rewards": True}, "reward-norm"),
-        ({"env_library": "dm_control"}, "env_library = 'dm_control'"),
+        ({"env_library": "isaac"}, "env_library = 'isaac'"),
     ],
 )
 def test_what_has_another_place_is_refused_with_it(further, message):

@@ -115,8 +115,16 @@ def test_a_type_error_inside_a_constructor_stays_as_it_is():
     assert raised.value.__notes__ == ["raised while building hook 'wrong' (my-plugin 1.0)"]
 
 
-def test_a_trainer_that_has_run_refuses_to_run_again():
+def test_a_trainer_that_has_run_to_its_end_stays_as_it_is():
     trainer = make_trainer()
+    clocks = vars(trainer.train()).copy()
+    assert vars(trainer.train()) == clocks
+    assert list(trainer) == []
+
+
+def test_a_trainer_that_was_stopped_refuses_to_go_on():
+    trainer = make_trainer()
+    trainer.request_stop("enough")
     trainer.train()
     with pytest.raises(RlcoreError, match="build another"):
         trainer.train()

@@ -56,6 +56,14 @@ def trained(config, write=False, **options):
     return trainer
 
 
+@pytest.mark.parametrize(("section", "part"), [("env", "gym"), ("loss", "SACLoss"), ("buffer", "ReplayBuffer")])
+def test_a_part_in_the_place_of_a_component_is_refused_with_what_to_write(section, part):
+    config = config_of("SACLoss") | {section: {"use": f"torchrl:{part}"}}
+    message = f"unknown {section} 'torchrl:{part}': write use = 'torchrl' and part = '{part}'"
+    with pytest.raises(ConfigError, match=message):
+        load_config(config)
+
+
 def test_the_losses_of_a_release_can_be_built():
     assert len(buildable()) >= 22
 

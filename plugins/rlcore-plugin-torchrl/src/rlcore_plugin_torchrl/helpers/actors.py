@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from rlcore.errors import ConfigError, NotSupportedError
 from rlcore.run import published
 from rlcore.types import Context, offers
+from rlcore_plugin_torchrl.helpers import torchrl_parts
 from rlcore_plugin_torchrl.helpers.settings import setting
 from rlcore_plugin_torchrl.protocols import WithSpec
 
@@ -30,13 +31,14 @@ class _WithObservations(Protocol):
     observation_space: Any
 
 
-def make_dqn_actor(proof_environment: Any, cfg: object, device: torch.device | str = "cpu") -> QNetworkModel:
+def make_dqn_actor(proof_environment: Any, cfg: object, device: torch.device | str = "cpu") -> Any:
     """Return a Q-network with its target and an epsilon-greedy policy, for `make_dqn_loss` and the collectors.
 
     Hand it to `make_trainer` as `policy_exploration` too: then epsilon falls with the frames of that trainer.
 
     Args:
-        proof_environment: a vector env of rlcore, of which only the `spec` is read.
+        proof_environment: a vector env of rlcore, of which only the `spec` is read. For an env of TorchRL, the actor
+            is TorchRL's, and so are the settings.
         cfg: settings, of which all have defaults: `hidden` ([512, 512]), `distributional` (False) with `atoms` (51),
             `v_min` (-3) and `v_max` (3); `eps_init` (1.0), `eps_end` (0.05), `annealing_frames` (50,000) of
             `total_frames` (50,000,000), `seed` (42). `noisy` and `from_pixels` must be False.
@@ -46,6 +48,8 @@ def make_dqn_actor(proof_environment: Any, cfg: object, device: torch.device | s
         ConfigError: the env has no spec of rlcore, or its spaces do not fit; a setting that is not there.
         PluginError: rlcore-plugin-dqn is not installed.
     """
+    if torchrl_parts.is_env(proof_environment):
+        return torchrl_parts.builders("models").make_dqn_actor(proof_environment, torchrl_parts.complete(cfg), device)
     if not (offers(proof_environment, WithSpec) and offers(proof_environment.spec, _WithObservations)):
         raise ConfigError(
             f"make_dqn_actor: a {type(proof_environment).__name__} has no spec with observation_space and "

@@ -11,6 +11,7 @@ import torch
 from rlcore.errors import ConfigError, NotSupportedError
 from rlcore.run import PluginHost, find_component
 from rlcore.types import Collector, Context, Env, policy_of
+from rlcore_plugin_torchrl.helpers import torchrl_parts
 from rlcore_plugin_torchrl.helpers.joined import JoinedEnv
 from rlcore_plugin_torchrl.helpers.settings import setting
 
@@ -25,11 +26,12 @@ def sync_sync_collector(
     num_env_per_collector: int | None = None,
     num_collectors: int | None = None,
     **kwargs: Any,
-) -> Collector:
+) -> Any:
     """Return a collector whose workers all act with the weights of the learner; with one of them, in this process.
 
     Args:
-        env_fns: a function that returns a vector env of rlcore, or a list of them.
+        env_fns: a function that returns a vector env of rlcore, or a list of them. With an actor of TorchRL they
+            return envs of TorchRL, and the collector and its arguments are TorchRL's.
         env_kwargs: keyword arguments of the function, or a list of them.
         num_env_per_collector: functions called per worker, and
         num_collectors: workers; for a list one of the two follows from the other, for one function both are needed.
@@ -40,6 +42,8 @@ def sync_sync_collector(
         ConfigError: the numbers do not fit together, or an argument is not among these.
         PluginError: rlcore-plugin-parallel is needed and not installed.
     """
+    if torchrl_parts.is_actor(kwargs.get("policy")):
+        return torchrl_parts.collector("sync", env_fns, env_kwargs, num_env_per_collector, num_collectors, **kwargs)
     return _collector("sync", env_fns, env_kwargs, num_env_per_collector, num_collectors, **kwargs)
 
 
@@ -49,11 +53,13 @@ def sync_async_collector(
     num_env_per_collector: int | None = None,
     num_collectors: int | None = None,
     **kwargs: Any,
-) -> Collector:
+) -> Any:
     """Return a collector whose workers go on while the learner learns; arguments are as for `sync_sync_collector`.
 
     A batch has the same steps of every env. It is never more than `max_lag` updates of the weights old.
     """
+    if torchrl_parts.is_actor(kwargs.get("policy")):
+        return torchrl_parts.collector("async", env_fns, env_kwargs, num_env_per_collector, num_collectors, **kwargs)
     return _collector("async", env_fns, env_kwargs, num_env_per_collector, num_collectors, **kwargs)
 
 
@@ -62,12 +68,13 @@ def make_collector_onpolicy(
     actor_model_explore: Any,
     cfg: object,
     make_env_kwargs: Keywords | Sequence[Keywords] | None = None,
-) -> Collector:
+) -> Any:
     """Return a collector that waits for the learner, as losses on the policy's own experience need.
 
     Args:
-        make_env: returns a vector env of rlcore; called once per worker.
-        actor_model_explore: a model of rlcore.
+        make_env: returns a vector env of rlcore; called once per worker. With an actor of TorchRL, an env of TorchRL.
+        actor_model_explore: a model of rlcore; or an actor of TorchRL, for a collector of TorchRL as its builder
+            makes it, of which also `collector_device`, `max_frames_per_traj` and `exploration_type` are settings.
         cfg: settings, of which all have defaults: `num_workers` (32) and `env_per_collector` (8), whose quotient,
             rounded up, is the number of worker processes; `frames_per_batch` (1000), `total_frames` (50,000,000),
             `seed` (42), `exploration_type` ("random", which alone is meant here), `start_method` ("forkserver").
@@ -76,6 +83,8 @@ def make_collector_onpolicy(
     Raises:
         ConfigError: see `sync_sync_collector`.
     """
+    if torchrl_parts.is_actor(actor_model_explore):
+        return torchrl_parts.collector_from_settings("sync", make_env, actor_model_explore, cfg, make_env_kwargs)
     return _from_settings(sync_sync_collector, make_env, actor_model_explore, cfg, make_env_kwargs)
 
 
@@ -84,15 +93,22 @@ def make_collector_offpolicy(
     actor_model_explore: Any,
     cfg: object,
     make_env_kwargs: Keywords | Sequence[Keywords] | None = None,
-) -> Collector:
+) -> Any:
     """Return a collector whose workers wait for the learner, or do not with `async_collection` (False).
 
     Arguments are as for `make_collector_onpolicy`; batches are for a replay buffer.
 
     Raises:
-        ConfigError: see `sync_sync_collector`; also `multi_step`, since a replay buffer sums rewards over several
-            steps, and `init_random_frames`, since these collectors act with the policy from the first frame on.
+        ConfigError: see `sync_sync_collector`; also, with a model of rlcore, `multi_step`, since a replay buffer sums
+            rewards over several steps, and `init_random_frames`, since its collectors act with the policy from the
+            first frame on.
     """
+    if torchrl_parts.is_actor(actor_model_explore):
+        mode = "async" if setting(cfg, "async_collection", False) else "sync"
+        further = torchrl_parts.off_policy_keywords(cfg)
+        return torchrl_parts.collector_from_settings(
+            mode, make_env, actor_model_explore, cfg, make_env_kwargs, **further
+        )
     if setting(cfg, "multi_step", False):
         raise NotSupportedError(
             "multi_step = True: rewards of several steps are summed where they are replayed, not here"
@@ -163,14 +179,20 @@ def _collector(
     **workers: Any,
 ) -> Collector:
     if policy_of(policy) is None:
-        raise ConfigError(f"policy: a {type(policy).__name__} is no model of rlcore, which has an attribute `policy`")
+        raise ConfigError(
+            f"policy: a {type(policy).__name__} is no model of rlcore, which has an attribute `policy`, "
+            "and no actor of TorchRL"
+        )
     if max_frames_per_traj is not None and max_frames_per_traj > 0:
         raise ConfigError(f"max_frames_per_traj = {max_frames_per_traj}: the limit belongs to the env; set it there")
     functions, count = _divided(env_fns, num_env_per_collector, num_collectors)
     keywords = list(env_kwargs) if isinstance(env_kwargs, Sequence) else [env_kwargs or {}] * len(functions)
     if len(keywords) != len(functions):
         raise ConfigError(f"env_kwargs: {len(keywords)} entries for {len(functions)} envs")
-    env = JoinedEnv([function(**own) for function, own in zip(functions, keywords, strict=True)])
+    envs = [function(**own) for function, own in zip(functions, keywords, strict=True)]
+    if any(torchrl_parts.is_env(env) for env in envs):
+        raise ConfigError(f"policy: a {type(policy).__name__} of rlcore does not act in envs of TorchRL")
+    env = JoinedEnv(envs)
     per_call = env.spec.num_envs // len(functions)
     context = _context(env, policy, seed, total_frames)
     context.built["make_env_for"] = _Functions(tuple(zip(functions, keywords, strict=True)), per_call)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor
 from rlcore.errors import ConfigError, EnvError
 from rlcore.run import published
 from rlcore.types import Context
+from rlcore_plugin_torchrl.helpers import torchrl_parts
 from rlcore_plugin_torchrl.helpers.settings import setting
 
 if TYPE_CHECKING:
@@ -20,17 +21,18 @@ OBSERVATION: Final = "observation"
 PIXELS: Final = "pixels"
 
 
-def get_stats_random_rollout(
-    cfg: object, proof_environment: Env | None = None, key: str | None = None
-) -> dict[str, Tensor]:
+def get_stats_random_rollout(cfg: object, proof_environment: Any = None, key: Any = None) -> dict[str, Tensor]:
     """Return mean and standard deviation of the observations that random actions lead to.
 
     Args:
         cfg: settings with `init_env_steps`, the frames to look at, over all envs. `seed` (0) is that of actions and
-            env. Without `proof_environment` also `env_name`, a Gymnasium id, and `frame_skip` (1).
-        proof_environment: a vector env; it is stepped and left open. Default: one that is made and closed here.
+            env. Without `proof_environment` also `env_name`, a Gymnasium id, and `frame_skip` (1). With
+            `env_library` "gym" or "dm_control" that env is one of TorchRL.
+        proof_environment: a vector env of rlcore, or an env of TorchRL; it is stepped and left open. Default: one that
+            is made and closed here.
         key: "observation" for a mean per feature, "pixels" for one of all; default: pixels where observations are
-            bytes of more than one dimension.
+            bytes of more than one dimension. Of an env of TorchRL: an entry; default: the only one of
+            floating-point numbers or pixels.
 
     Returns:
         `loc` and `scale`, of the shape of an observation, or `[]` for pixels; float64 where float32 would round
@@ -44,13 +46,16 @@ def get_stats_random_rollout(
     frames = setting(cfg, "init_env_steps")
     if frames < 2:
         raise ConfigError(f"init_env_steps = {frames} must be at least 2, for there to be a standard deviation")
+    made_here = proof_environment is None
+    if torchrl_parts.is_env(proof_environment) or (made_here and torchrl_parts.names_library(cfg)):
+        return torchrl_parts.statistics(cfg, proof_environment, key)
     if key not in (None, OBSERVATION, PIXELS):
         raise ConfigError(f"key = {key!r} must be {OBSERVATION!r}, {PIXELS!r} or None: envs give one array")
     env = proof_environment or _made(cfg)
     try:
         seen = _random_observations(env, frames, setting(cfg, "seed", 0))
     finally:
-        if proof_environment is None:
+        if made_here:
             env.close()
     if not np.isfinite(seen).all():
         raise EnvError(f"env {env.spec.id!r}: an observation of the random frames is not finite")
