@@ -15,6 +15,7 @@ from rlcore_plugin_learners.module import RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
 from rlcore_plugin_learners.originals import CONFIG
 from rlcore_plugin_learners.other_settings import OtherSettings
+from rlcore_plugin_learners.recorded import Recorded
 
 if TYPE_CHECKING:
     from typing import Self
@@ -56,7 +57,7 @@ _OF_METHODS = frozenset(
 
 
 @dataclass
-class AlgorithmConfig(Carries, OtherSettings):
+class AlgorithmConfig(Carries, OtherSettings, Recorded):
     """Settings of a learner and of a group of them. Methods change it and return it.
 
     Attributes:
@@ -108,6 +109,23 @@ class AlgorithmConfig(Carries, OtherSettings):
             is_default = getattr(self, entry.name) is entry.default
             if is_default and "__dataclass_fields__" not in vars(owner):  # a plain subclass says another default
                 setattr(self, entry.name, vars(owner)[entry.name])
+
+    def recorded(self) -> dict[str, Any]:
+        """Return all settings; an env that is an object by its spaces."""
+        settings = dict(vars(self))
+        if hasattr(self.env, "action_space"):
+            observations, actions = self._spaces(None)
+            settings |= {"env": None, "observation_space": observations, "action_space": actions}
+        return settings
+
+    @classmethod
+    def from_record(cls, values: Mapping[str, Any]) -> Self:
+        """Return a config of settings by name."""
+        made = cls()
+        for name, value in values.items():
+            setattr(made, name, value)
+        made.validate()
+        return made
 
     def environment(
         self,

@@ -15,7 +15,6 @@ _FILES: Final = dict.fromkeys(
 )
 _PARTS: Final = {
     "get_checkpointable_components": "override get_state and set_state",
-    "get_ctor_args_and_kwargs": "from_checkpoint takes the arguments of the constructor",
 }
 _UPDATES: Final = {
     "update_from_batch": "override update",
