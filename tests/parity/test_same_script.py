@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -70,3 +71,18 @@ def test_the_runner_of_rsl_rl_takes_the_same_script(folder):
     peer, ours = run(theirs(text)), run(text)
     assert ours["actions"].shape == peer["actions"].shape == (256, 2)
     assert ours["runner"].current_learning_iteration == peer["runner"].current_learning_iteration
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_same_learner_of_rllib_learns_the_same(folder):
+    for name in ("ray", "tree", "lz4"):
+        pytest.importorskip(name, reason="pip install ray[rllib]")
+    text = script("from-rllib.md", folder)
+    peer, ours = run(theirs(text)), run(text)
+    assert peer["PPOConfig"].__module__.startswith("ray.")
+    assert not ours["PPOConfig"].__module__.startswith("ray.")
+    assert set(ours["weights"]) == set(peer["weights"])
+    for name, weight in peer["weights"].items():
+        np.testing.assert_allclose(ours["weights"][name], weight, rtol=0, atol=1e-6)
+    assert max(ours["loss"], peer["loss"]) < 0.2

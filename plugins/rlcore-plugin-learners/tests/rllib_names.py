@@ -7,7 +7,10 @@ import warnings
 
 import torch
 
-METHODS = "api_stack callbacks checkpointing env_runners evaluation experimental fault_tolerance offline_data reporting"
+METHODS = """
+    api_stack callbacks checkpointing debugging env_runners environment evaluation experimental fault_tolerance
+    framework learners multi_agent offline_data python_environment reporting resources rl_module training
+"""
 
 
 def classes():
@@ -29,12 +32,21 @@ def names_of(kind):
     return [n for n in names if n[0] != "_" or (callable(getattr(kind, n)) and not hasattr(torch.nn.Module, n))]
 
 
+def is_plain(value):
+    """Return whether a default is a value of JSON."""
+    try:
+        return value != "DEPRECATED_VALUE" and json.loads(json.dumps(value)) == value
+    except (TypeError, ValueError):
+        return False
+
+
 def table():
     """Return what the file says."""
     import ray
 
     kinds = classes()
     config = kinds["AlgorithmConfig"]
+    values = config().to_dict().items()
     return {
         "ray": ray.__version__,
         "names": {name: names_of(kind) for name, kind in sorted(kinds.items())},
@@ -46,6 +58,7 @@ def table():
             ]
             for method in METHODS.split()
         },
+        "defaults": {name: value for name, value in values if is_plain(value)},
     }
 
 

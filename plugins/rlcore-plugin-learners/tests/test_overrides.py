@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
+from rlcore_plugin_learners.config_names import REFUSED, RENAMED
 from rlcore_plugin_learners.originals import table
 
 from rlcore import (
@@ -138,8 +139,10 @@ def use_config(kind, folder):
     config.get_config_for_module("a")
     for call in (config.items, config.keys, config.values):
         call()
-    config.get("lr")
+    config.get("lr"), config.pop("lr"), config.serialize(), config.freeze()
     kind.from_dict(config.to_dict())
+    kind.from_state(config.get_state())
+    kind().update_from_dict(kind.overrides(num_learners=0))
     for name in ("build", "build_algo"):
         with suppress(NotSupportedError):
             getattr(config, name)()
@@ -222,8 +225,74 @@ def test_settings_of_other_parts_are_kept_and_checked():
     assert config.others == {"env_runners": {"num_env_runners": 2}, "evaluation": {"evaluation_interval": 1}}
     with pytest.raises(ConfigError, match="no 'num_env_runner'; did you mean 'num_env_runners'"):
         config.env_runners(num_env_runner=2)
-    with pytest.raises(AttributeError, match=r"RLlib's AlgorithmConfig\.freeze is not here"):
-        config.freeze()
+    with pytest.raises(AttributeError, match=r"RLlib's AlgorithmConfig\.build_learner_connector is not here; batches"):
+        config.build_learner_connector()
     with pytest.raises(NotSupportedError, match="builds no algorithm"):
         config.build_algo()
     assert json.dumps(config.copy().to_dict()["lr"]) == "0.001"
+
+
+def test_every_name_of_a_config_answers_or_says_what_to_write_instead():
+    config = AlgorithmConfig()
+    answered, refused = [], {}
+    for name in table()["names"]["AlgorithmConfig"]:
+        if not name.startswith("_"):
+            try:
+                getattr(config, name)
+                answered.append(name)
+            except AttributeError as error:
+                refused[name] = str(error)
+    assert set(refused) == (set(REFUSED) | set(RENAMED)) & set(table()["names"]["AlgorithmConfig"])
+    assert len(answered) > len(refused)
+    assert all(f"RLlib's AlgorithmConfig.{name} is not here; " in told for name, told in refused.items())
+    for name in RENAMED.values():
+        assert hasattr(config, name), name
+
+
+@pytest.mark.parametrize("method", sorted(table()["settings"]))
+def test_every_keyword_of_a_config_is_set_kept_or_refused_by_name(method):
+    for name in table()["settings"][method]:
+        config = AlgorithmConfig()
+        if name in (*REFUSED, *RENAMED):
+            with pytest.raises(NotSupportedError, match=f"AlgorithmConfig.{method} has no '{name}': "):
+                getattr(config, method)(**{name: 1})
+        elif name in vars(config):
+            getattr(config, method)(**{name: getattr(config, name)})
+        elif name not in ("framework", "torch_skip_nan_gradients"):  # these set what has another name
+            assert getattr(getattr(config, method)(**{name: 1}), name) == 1
+
+
+def test_what_is_kept_is_read_as_an_attribute_with_defaults_of_rllib():
+    config = AlgorithmConfig().training(gamma=0.9).multi_agent(policy_mapping_fn=len).environment(clip_rewards=True)
+    assert (config.gamma, config.policy_mapping_fn, config.clip_rewards) == (0.9, len, True)
+    assert (config.num_env_runners, AlgorithmConfig().gamma, config.total_train_batch_size) == (0, 0.99, 32)
+    config.training(train_batch_size_per_learner=50).learners(num_learners=2)
+    assert config.total_train_batch_size == 100
+    assert config.framework(torch_skip_nan_gradients=True).on_nonfinite == "skip"
+    with pytest.raises(NotSupportedError, match="has no 'num_rollout_workers': it is num_env_runners"):
+        config.num_rollout_workers = 2
+    with pytest.raises(NotSupportedError, match="training has no 'model': rl_module"):
+        config.training(model={"fcnet_hiddens": [3]})
+    assert AlgorithmConfig().update_from_dict({"gamma": 0.5, "lr": 0.1}).gamma == 0.5
+    with pytest.raises(ConfigError, match="no 'gama'"):
+        AlgorithmConfig.overrides(gama=0.5)
+
+
+def test_a_frozen_config_is_changed_in_a_copy():
+    config = PPOConfig().environment(observation_space=OBSERVATIONS, action_space=ACTIONS)
+    config.freeze()
+    with pytest.raises(ConfigError, match="the config is frozen"):
+        config.lr = 1.0
+    with pytest.raises(ConfigError, match="the config is frozen"):
+        config.copy().training(lr=1.0)
+    assert config.copy(copy_frozen=False).training(lr=1.0).lr == 1.0
+    config.build_learner().add_module(
+        module_id="b", module_spec=config.get_rl_module_spec(), config_overrides={"lr": 1}
+    )
+
+
+def test_a_config_comes_back_from_its_state():
+    config = PPOConfig(clip_param=0.1).training(gamma=0.5)
+    for again in (PPOConfig.from_state(config.get_state()), PPOConfig.from_dict(config.to_dict())):
+        assert again == config
+    assert json.loads(json.dumps(config.serialize()))["clip_param"] == 0.1

@@ -11,9 +11,10 @@ import gymnasium
 from rlcore.errors import ConfigError, NotSupportedError, did_you_mean
 from rlcore.types import Carries, Original
 from rlcore_plugin_learners.columns import DEFAULT_MODULE_ID
+from rlcore_plugin_learners.config_names import RENAMED
 from rlcore_plugin_learners.module import RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
-from rlcore_plugin_learners.originals import CONFIG
+from rlcore_plugin_learners.originals import CONFIG, table
 from rlcore_plugin_learners.other_settings import OtherSettings
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from rlcore_plugin_learners.learner import Learner
 
 Schedule = float | list[list[float]]
-# of RLlib's `training`, for who makes the batches
-_OF_SAMPLING = ("gamma", "lambda_", "use_gae", "train_batch_size", "train_batch_size_per_learner")
+# of RLlib's `training` of some algorithms, for who makes the batches
+_OF_SAMPLING = ("lambda_", "use_critic", "use_gae")
 _CHOICES = {
     "grad_clip_by": ("global_norm", "norm", "value"),
     "launcher": ("auto", "processes", "ray"),
@@ -109,6 +110,23 @@ class AlgorithmConfig(Carries, OtherSettings):
             if is_default and "__dataclass_fields__" not in vars(owner):  # a plain subclass says another default
                 setattr(self, entry.name, vars(owner)[entry.name])
 
+    def recorded(self) -> dict[str, Any]:
+        """Return all settings; an env that is an object by its spaces."""
+        settings = super().recorded()
+        if hasattr(self.env, "action_space"):
+            observations, actions = self._spaces(None)
+            settings |= {"env": None, "observation_space": observations, "action_space": actions}
+        return settings
+
+    @classmethod
+    def from_record(cls, values: Mapping[str, Any]) -> Self:
+        """Return a config of settings by name."""
+        made = cls()
+        for name, value in values.items():
+            setattr(made, name, value)
+        made.validate()
+        return made
+
     def environment(
         self,
         env: Any = None,
@@ -116,8 +134,13 @@ class AlgorithmConfig(Carries, OtherSettings):
         env_config: dict[str, Any] | None = None,
         observation_space: gymnasium.Space[Any] | None = None,
         action_space: gymnasium.Space[Any] | None = None,
+        **others: Any,
     ) -> Self:
-        """Set the env whose spaces the modules are built for: an env, its id and arguments, or its spaces."""
+        """Set the env whose spaces the modules are built for: an env, its id and arguments, or its spaces.
+
+        Others of RLlib's keywords are kept in `others`, here as in the next methods.
+        """
+        self._keep("environment", **others)
         return self._set(env=env, env_config=env_config, observation_space=observation_space, action_space=action_space)
 
     def learners(
@@ -131,6 +154,7 @@ class AlgorithmConfig(Carries, OtherSettings):
         max_requests_in_flight_per_learner: int | None = None,
         learner_class: type[Learner] | None = None,
         learner_config_dict: dict[str, Any] | None = None,
+        **others: Any,
     ) -> Self:
         """Set how many learners there are, and what each of them has.
 
@@ -145,7 +169,9 @@ class AlgorithmConfig(Carries, OtherSettings):
             max_requests_in_flight_per_learner: asynchronous updates that may wait.
             learner_class: a subclass of `Learner`.
             learner_config_dict: settings of a learner of yours.
+            others: of RLlib's keywords, kept.
         """
+        self._keep("learners", **others)
         return self._set(
             num_learners=num_learners,
             num_cpus_per_learner=num_cpus_per_learner,
@@ -164,14 +190,15 @@ class AlgorithmConfig(Carries, OtherSettings):
             ConfigError: there is no such setting.
         """
         names = [entry.name for entry in fields(self) if entry.name not in _OF_METHODS]
+        kept = [*table()["settings"]["training"], *_OF_SAMPLING]
         for name in settings:
-            if name not in names and name not in _OF_SAMPLING:
+            if name not in (*names, *kept, *RENAMED):
                 raise ConfigError(f"{type(self).__name__}.training has no {name!r}{did_you_mean(name, names)}")
-        for name, value in settings.items():
-            if name in names:
-                setattr(self, name, value)
-            else:
-                self.others.setdefault("training", {})[name] = value
+        others = {name: value for name, value in settings.items() if name not in names}
+        of_sampling = {name: others.pop(name) for name in _OF_SAMPLING if name in others}
+        self._keep("training", **others).others["training"].update(of_sampling)
+        for name in set(settings) & set(names):
+            setattr(self, name, settings[name])
         self.validate()
         return self
 
@@ -180,9 +207,23 @@ class AlgorithmConfig(Carries, OtherSettings):
         *,
         rl_module_spec: RLModuleSpec | MultiRLModuleSpec | None = None,
         model_config: Any = None,
+        algorithm_config_overrides_per_module: dict[str, dict[str, Any]] | None = None,
+        **others: Any,
     ) -> Self:
-        """Set the modules, or the section of a model for those that are built by default."""
-        return self._set(rl_module_spec=rl_module_spec, model_config=model_config)
+        """Set the modules, or the section of a model for those that are built by default.
+
+        Args:
+            rl_module_spec: how to build them.
+            model_config: the section of a model.
+            algorithm_config_overrides_per_module: settings of `training`, by id.
+            others: of RLlib's keywords, kept.
+        """
+        self._keep("rl_module", **others)
+        return self._set(
+            rl_module_spec=rl_module_spec,
+            model_config=model_config,
+            algorithm_config_overrides_per_module=algorithm_config_overrides_per_module,
+        )
 
     def multi_agent(
         self,
@@ -190,6 +231,7 @@ class AlgorithmConfig(Carries, OtherSettings):
         policies: Collection[str] | Mapping[str, RLModuleSpec | None] | None = None,
         policies_to_train: Collection[str] | Callable[..., bool] | None = None,
         algorithm_config_overrides_per_module: dict[str, dict[str, Any]] | None = None,
+        **others: Any,
     ) -> Self:
         """Set the ids of several modules, which of them are trained, and settings that hold for one alone.
 
@@ -197,7 +239,9 @@ class AlgorithmConfig(Carries, OtherSettings):
             policies: ids, or specs by id.
             policies_to_train: ids, or a function of an id and the batch; None for all.
             algorithm_config_overrides_per_module: settings of `training`, by id.
+            others: of RLlib's keywords, such as `policy_mapping_fn`, kept.
         """
+        self._keep("multi_agent", **others)
         if policies is not None and not isinstance(policies, Mapping):
             policies = dict.fromkeys(policies)
         return self._set(
@@ -206,20 +250,38 @@ class AlgorithmConfig(Carries, OtherSettings):
             algorithm_config_overrides_per_module=algorithm_config_overrides_per_module,
         )
 
-    def framework(self, framework: str | None = None, *, torch_compile_learner: bool | None = None) -> Self:
-        """Set whether updates are compiled; the framework is `torch`."""
+    def framework(
+        self,
+        framework: str | None = None,
+        *,
+        torch_compile_learner: bool | None = None,
+        torch_skip_nan_gradients: bool | None = None,
+        **others: Any,
+    ) -> Self:
+        """Set whether updates are compiled, and what becomes of a step that is not finite.
+
+        Args:
+            framework: `torch`.
+            torch_compile_learner: whether updates are compiled.
+            torch_skip_nan_gradients: whether `on_nonfinite` is `skip`, or else `stop`.
+            others: of RLlib's keywords, kept.
+        """
         if framework not in (None, "torch"):
             raise NotSupportedError(f"framework is {framework!r}; there is torch")
+        self._keep("framework", **others)
+        if torch_skip_nan_gradients is not None:
+            self.on_nonfinite = "skip" if torch_skip_nan_gradients else "stop"
         return self._set(torch_compile_learner=torch_compile_learner)
 
-    def debugging(self, *, seed: int | None = None) -> Self:
+    def debugging(self, *, seed: int | None = None, **others: Any) -> Self:
         """Set the seed that weights and the order of rows follow from."""
+        self._keep("debugging", **others)
         return self._set(seed=seed)
 
     def get_config_for_module(self, module_id: str) -> Self:
         """Return the settings of one module."""
         overrides = self.algorithm_config_overrides_per_module.get(module_id)
-        return self.copy().training(**overrides) if overrides else self
+        return self.copy(copy_frozen=False).training(**overrides) if overrides else self
 
     def get_multi_rl_module_spec(self, env: Any = None) -> MultiRLModuleSpec:
         """Return how the modules are built, with the spaces of the env in it."""
@@ -262,7 +324,9 @@ class AlgorithmConfig(Carries, OtherSettings):
             env: whose spaces count; default: that of `environment`.
         """
         self.validate()
-        learner = self.learner_type()(config=self.copy(), module_spec=self.get_multi_rl_module_spec(env))
+        learner = self.learner_type()(
+            config=self.copy(copy_frozen=False), module_spec=self.get_multi_rl_module_spec(env)
+        )
         learner.build()
         return learner
 
@@ -271,7 +335,7 @@ class AlgorithmConfig(Carries, OtherSettings):
         from rlcore_plugin_learners.group import LearnerGroup
 
         self.validate()
-        return LearnerGroup(self.copy(), self.get_multi_rl_module_spec(env))
+        return LearnerGroup(self.copy(copy_frozen=False), self.get_multi_rl_module_spec(env))
 
     def learner_type(self) -> type[Learner]:
         """Return the class of learners."""

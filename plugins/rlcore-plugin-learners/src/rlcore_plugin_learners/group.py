@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from itertools import count
 from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import torch
 
-from rlcore.errors import ConfigError, NotSupportedError, RankLost
+from rlcore.errors import ConfigError, NotSupportedError
 from rlcore.types import Carries
+from rlcore_plugin_learners.asking import WEIGHTS_AFTER, Asking, Results
 from rlcore_plugin_learners.batches import TrainingData, check_ids
 from rlcore_plugin_learners.checkpointable import Checkpointable
 from rlcore_plugin_learners.columns import COMPONENT_LEARNER, COMPONENT_RL_MODULE
@@ -27,22 +26,17 @@ from rlcore_plugin_learners.module import RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
 from rlcore_plugin_learners.old_names import OldNames
 from rlcore_plugin_learners.originals import LEARNER_GROUP
+from rlcore_plugin_learners.recorded import import_name
 from rlcore_plugin_learners.shards import shards
 from rlcore_plugin_learners.states import Paths, below, chosen_of
 
 if TYPE_CHECKING:
-    from rlcore_plugin_learners.crew import Order, Reply
     from rlcore_plugin_learners.remote import RemoteLearners
 
 Result = TypeVar("Result")
-Results = list[dict[str, Any]]
-
-_WEIGHTS_AFTER = "_rl_module_state_after_update"
-_FORGOTTEN = "forgotten "
-_NUMBERS = count()
 
 
-class LearnerGroup(Carries, GroupShape, Checkpointable, OldNames):
+class LearnerGroup(Carries, Asking, GroupShape, Checkpointable, OldNames):
     """Learners of the same modules: one in this process, or several in processes of their own or actors of Ray.
 
     Several share the rows of a batch, and average their gradients over all of them. Where one is lost, all begin again
@@ -69,6 +63,8 @@ class LearnerGroup(Carries, GroupShape, Checkpointable, OldNames):
     ) -> None:
         spec = (module_spec or config.get_multi_rl_module_spec()).as_multi_rl_module_spec()
         self.config = config
+        self._limits = {"deadline": deadline, "restarts": restarts}
+        self._placement_group = placement_group
         self._learner: Learner | None = None
         self._remote: RemoteLearners | None = None
         self._ready: deque[Results] = deque()
@@ -157,7 +153,7 @@ class LearnerGroup(Carries, GroupShape, Checkpointable, OldNames):
             learner = self._here()
             result = learner.update(training_data=given, timesteps=timesteps, **settings)
             if return_state:
-                result[_WEIGHTS_AFTER] = learner.get_state(COMPONENT_RL_MODULE)[COMPONENT_RL_MODULE]
+                result[WEIGHTS_AFTER] = learner.get_state(COMPONENT_RL_MODULE)[COMPONENT_RL_MODULE]
             return [result]
         ids = self._there().state[COMPONENT_RL_MODULE]
         data = given.by_module(torch.device("cpu"), ids, settings.pop("num_iters", None))
@@ -223,6 +219,30 @@ class LearnerGroup(Carries, GroupShape, Checkpointable, OldNames):
         state = self.get_state() if state is None else state
         return super().save_to_path(path, state=state[COMPONENT_LEARNER])
 
+    def get_ctor_args_and_kwargs(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return what the constructor takes for another one like this: positional arguments, and those by name."""
+        spec = self._each(_spec_of)[0]
+        placed = {} if self._placement_group is None else {"placement_group": self._placement_group}
+        return (), {"config": self.config, "module_spec": spec, **self._limits, **placed}
+
+    def get_checkpointable_components(self) -> list[tuple[str, Checkpointable]]:
+        """Return the learner, where it is in this process."""
+        return [] if self._learner is None else [(COMPONENT_LEARNER, self._learner)]
+
+    def get_constructors(self) -> dict[str, Any]:
+        """Return classes and what they are constructed with; see `Checkpointable.get_constructors`."""
+        made = super().get_constructors()
+        if self._learner is None:
+            made["components"] = {COMPONENT_LEARNER: self._each(methodcaller("get_constructors"))[0]}
+        return made
+
+    @classmethod
+    def _chosen(cls, constructors: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return those of a group; a learner in a folder is made into one of the same config and modules."""
+        if constructors and COMPONENT_LEARNER not in constructors.get("components", {}):
+            return {**constructors, "class": import_name(cls)}
+        return constructors
+
     def restore_from_path(self, path: str | Path, *, component: str | None = None) -> None:
         """Set the state of every learner from a folder; see `Learner.restore_from_path`."""
         inner = next(iter(below(COMPONENT_LEARNER, component) or []), None)
@@ -287,110 +307,7 @@ class LearnerGroup(Carries, GroupShape, Checkpointable, OldNames):
             self._each(methodcaller("shutdown"))
         self._remote.close()
 
-    def _update_later(self, orders: list[Order], full: str, return_state: bool) -> Results:
-        remote = self._there()
-        self._collect(block=False)
-        if remote.waiting >= self.config.max_requests_in_flight_per_learner:
-            if full == "drop":
-                self._dropped += 1
-                return self._taken()
-            self._collect(block=True)
-        remote.give(orders, "later with state" if return_state else "later")
-        return self._taken()
 
-    def _taken(self) -> Results:
-        results = [result for several in self._ready for result in several]
-        self._ready.clear()
-        return results
-
-    def _collect(self, block: bool) -> None:
-        """Keep the results of asynchronous updates that are ready; wait for one of them, if asked."""
-        taken = self._there().take(block)
-        while taken is not None:
-            self._keep(*taken)
-            taken = self._there().take(block=False)
-
-    def _ask(self, orders: list[Order], kind: str, return_state: bool = False) -> list[Any]:
-        """Give an order and return what each learner returned; results of updates before it are kept."""
-        remote = self._there()
-        remote.give(orders, kind)
-        while True:
-            taken = remote.take(block=True)
-            assert taken is not None
-            if taken[0] == kind:
-                return self._results(taken[1], return_state)
-            self._keep(*taken)
-
-    def _results(self, replies: list[Reply], return_state: bool) -> list[Any]:
-        errors = [reply.error for reply in replies if reply.error is not None]
-        if errors:
-            raise next((error for error in errors if not isinstance(error, RankLost)), errors[0])
-        results = [reply.result for reply in replies]
-        if return_state and self._remote is not None:
-            results[0][_WEIGHTS_AFTER] = self._remote.state[COMPONENT_RL_MODULE]
-        return results
-
-    def _each(self, function: Callable[[Learner], Any]) -> list[Any]:
-        """Call a function with every learner; methods by name, as a learner may have its own."""
-        if self._remote is None:
-            return [self._here().apply(function)]
-        return self._ask_some(function, range(self.config.num_learners))
-
-    def _ask_some(
-        self, function: Callable[[Learner], Any], ranks: Sequence[int], seconds: float | None = None
-    ) -> list[Any]:
-        """Return what a function returns for some of the learners elsewhere, in the order of their numbers."""
-        from rlcore_plugin_learners.crew import NOTHING, Order, Portable
-
-        asked = Order(Portable(function))
-        orders = [asked if rank in ranks else NOTHING for rank in range(self.config.num_learners)]
-        if seconds is None:
-            results = self._ask(orders, "ask")
-            return [results[rank] for rank in ranks]
-        replies = self._ask_within(orders, seconds)
-        return self._results([reply for reply in replies if reply.rank in ranks], False)
-
-    def _ask_within(self, orders: list[Order], seconds: float) -> list[Reply]:
-        """Give an order, and return the answers that have come by then."""
-        remote, kind = self._there(), f"{_FORGOTTEN}{next(_NUMBERS)}"
-        remote.give(orders, kind)
-        end = time.monotonic() + seconds
-        while (taken := remote.take(block=False)) is not None or time.monotonic() < end:
-            if taken is None:
-                time.sleep(0.002)
-            elif taken[0] == kind:
-                return taken[1]
-            else:
-                self._keep(*taken)
-        return remote.answers_to(kind)
-
-    def _keep(self, kind: str, replies: list[Reply]) -> None:
-        """Keep the results of an asynchronous update, until they are asked for."""
-        if not kind.startswith(_FORGOTTEN):
-            self._ready.append(self._results(replies, kind == "later with state"))
-
-    def _restructure(self, function: Callable[[Learner], Any]) -> Any:
-        result = self._each(function)[0]
-        if self._remote is not None:
-            from rlcore_plugin_learners.crew import Order, Portable
-
-            self._remote.give_structure(Order(Portable(function)))
-        return result
-
-    def _kept(self) -> dict[str, Any]:
-        """Return the state after all updates that were given."""
-        if self._remote is None:
-            raise ConfigError("the group of learners was shut down; build another")
-        while self._remote.waiting:
-            self._collect(block=True)
-        return self._remote.state
-
-    def _here(self) -> Learner:
-        if self._learner is None:
-            raise ConfigError("the group of learners was shut down; build another")
-        return self._learner
-
-    def _there(self) -> RemoteLearners:
-        if self._remote is None or not self._remote.runs:
-            raise ConfigError("the group of learners was shut down; build another")
-        return self._remote
+def _spec_of(learner: Learner) -> MultiRLModuleSpec:
+    """Return how the modules are built that a learner has now."""
+    return MultiRLModuleSpec.from_module(learner.module)

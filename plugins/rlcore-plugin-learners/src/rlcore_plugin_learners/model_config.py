@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from rlcore.errors import NotSupportedError, did_you_mean
+from rlcore_plugin_learners.recorded import Recorded
 
 
 @dataclass
-class DefaultModelConfig:
+class DefaultModelConfig(Recorded):
     """Networks of the modules that are built by default: an MLP for the actor, and one for the critic.
 
     Attributes:

@@ -22,6 +22,7 @@ from rlcore_plugin_learners.checkpointable import Checkpointable
 from rlcore_plugin_learners.columns import DEFAULT_MODULE_ID, Columns
 from rlcore_plugin_learners.model_config import as_section
 from rlcore_plugin_learners.originals import RL_MODULE
+from rlcore_plugin_learners.recorded import Recorded
 from rlcore_plugin_learners.states import Paths, as_arrays, chosen
 
 if TYPE_CHECKING:
@@ -150,6 +151,15 @@ class RLModule(Carries, Checkpointable, nn.Module):
         }
         return chosen(weights, components, not_components)
 
+    def get_ctor_args_and_kwargs(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return what the constructor takes for another one like this: positional arguments, and those by name."""
+        return (), {
+            "observation_space": self.observation_space,
+            "action_space": self.action_space,
+            "model_config": self.model_config,
+            "inference_only": self.inference_only,
+        }
+
     def as_multi_rl_module(self) -> MultiRLModule:
         """Return this module as the only one of several, `default_policy`."""
         from rlcore_plugin_learners.multi import MultiRLModule
@@ -247,7 +257,7 @@ class ModelRLModule(RLModule):
 
 
 @dataclass
-class RLModuleSpec:
+class RLModuleSpec(Recorded):
     """Says how a module is built; what is None follows from the config of the learner.
 
     Attributes:
@@ -263,6 +273,12 @@ class RLModuleSpec:
     action_space: gymnasium.Space[Any] | None = None
     model_config: Any = field(default_factory=dict)
     inference_only: bool = False
+
+    def recorded(self) -> dict[str, Any]:
+        """Return the attributes; a dataclass of settings as a dict, which is what modules make of it."""
+        config = self.model_config
+        is_described = is_dataclass(config) and not isinstance(config, type)
+        return vars(self) | {"model_config": asdict(config) if is_described else config}
 
     @classmethod
     def from_module(cls, module: RLModule) -> RLModuleSpec:

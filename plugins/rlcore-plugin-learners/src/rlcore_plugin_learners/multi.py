@@ -13,9 +13,11 @@ import torch
 from torch import nn
 
 from rlcore.errors import ConfigError, UnwrittenEntryError, did_you_mean
+from rlcore_plugin_learners.checkpointable import Checkpointable
 from rlcore_plugin_learners.columns import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from rlcore_plugin_learners.module import RLModule, RLModuleSpec, seeded
 from rlcore_plugin_learners.originals import MULTI_RL_MODULE
+from rlcore_plugin_learners.recorded import Recorded
 from rlcore_plugin_learners.states import Paths, chosen
 
 Result = TypeVar("Result")
@@ -135,6 +137,15 @@ class MultiRLModule(RLModule):
         """Return itself."""
         return self
 
+    def get_ctor_args_and_kwargs(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return what the constructor takes for another one like this: positional arguments, and those by name."""
+        arguments, keywords = super().get_ctor_args_and_kwargs()
+        return arguments, keywords | {"rl_module_specs": specs_of(self)}
+
+    def get_checkpointable_components(self) -> list[tuple[str, Checkpointable]]:
+        """Return ids and modules."""
+        return list(self.items())
+
     def get_state(
         self, components: Paths = None, *, not_components: Paths = None, inference_only: bool = False
     ) -> dict[str, Any]:
@@ -156,7 +167,7 @@ class MultiRLModule(RLModule):
 
 
 @dataclass
-class MultiRLModuleSpec:
+class MultiRLModuleSpec(Recorded):
     """Says how modules are built.
 
     Attributes:
@@ -178,9 +189,8 @@ class MultiRLModuleSpec:
     @classmethod
     def from_module(cls, module: MultiRLModule) -> MultiRLModuleSpec:
         """Return how to build modules like others."""
-        specs = {module_id: RLModuleSpec.from_module(one) for module_id, one in module.items()}
         spaces = module.observation_space, module.action_space
-        return cls(specs, type(module), *spaces, dict(module.model_config), module.inference_only)
+        return cls(specs_of(module), type(module), *spaces, dict(module.model_config), module.inference_only)
 
     def specs(self) -> dict[str, RLModuleSpec]:
         """Return the specs by id."""
@@ -216,6 +226,12 @@ class MultiRLModuleSpec:
                 inference_only=self.inference_only,
                 rl_module_specs=self.specs(),
             )
+
+
+def specs_of(module: MultiRLModule) -> dict[str, RLModuleSpec]:
+    """Return how each of several modules is built, by id; where `setup` is a subclass's own, that of its specs."""
+    specs = module.rl_module_specs if type(module).setup is not MultiRLModule.setup else module.keys()
+    return {module_id: RLModuleSpec.from_module(module[module_id]) for module_id in specs if module_id in module}
 
 
 def seed_of(seed: int, name: str) -> int:

@@ -9,13 +9,13 @@ from importlib.resources import files
 from typing import Any, Final
 
 from rlcore.types import Original
+from rlcore_plugin_learners.config_names import REFUSED, RENAMED
 
 _FILES: Final = dict.fromkeys(
     ("CLASS_AND_CTOR_ARGS_FILE_NAME", "METADATA_FILE_NAME", "STATE_FILE_NAME"), "the files of a state have their names"
 )
 _PARTS: Final = {
     "get_checkpointable_components": "override get_state and set_state",
-    "get_ctor_args_and_kwargs": "from_checkpoint takes the arguments of the constructor",
 }
 _UPDATES: Final = {
     "update_from_batch": "override update",
@@ -76,4 +76,14 @@ MULTI_RL_MODULE: Final = of(
         "_forward": "override _forward_train, _forward_exploration and _forward_inference",
     },
 )
-CONFIG: Final = of("AlgorithmConfig", {"is_multi_agent": "multi_agent(policies=...) says it"})
+CONFIG: Final = of(
+    "AlgorithmConfig",
+    {
+        **REFUSED,
+        **{name: f"it is {now}" for name, now in RENAMED.items()},
+        "is_atari": "environment(is_atari=...) says it",
+        "is_multi_agent": "multi_agent(policies=...) says it",
+        "total_train_batch_size": "training(train_batch_size_per_learner=...) says it",
+        "train_batch_size_per_learner": "training(train_batch_size_per_learner=...) says it",
+    },
+)

@@ -23,7 +23,7 @@ from rlcore.state import bytes_of, flatten, unflatten
 Paths = str | Iterable[str] | None
 
 _FORMAT: Final = 1
-_STATE: Final = "state.json"
+STATE_FILE: Final = "state.json"
 
 
 def chosen(parts: Mapping[str, Callable[[], Any]], components: Paths, not_components: Paths) -> dict[str, Any]:
@@ -124,13 +124,16 @@ def as_tensors(value: Any) -> Any:
     return value
 
 
-def write_state(folder: Path, state: Mapping[str, Any], metadata: Mapping[str, Any]) -> None:
+def write_state(
+    folder: Path, state: Mapping[str, Any], metadata: Mapping[str, Any], constructors: Mapping[str, Any]
+) -> None:
     """Write a state into a folder, in the place of the one that is there; a crash leaves the one or the other.
 
     Args:
         folder: made where there is none.
         state: nested dicts of plain values and arrays.
         metadata: of JSON, for who reads the file.
+        constructors: of JSON: classes and what they are constructed with.
 
     Raises:
         StorageError: it cannot be written, or holds what no file keeps.
@@ -142,10 +145,10 @@ def write_state(folder: Path, state: Mapping[str, Any], metadata: Mapping[str, A
         file = folder / f"tensors-{secrets.token_hex(4)}.bin"
         described, checksum = _write_tensors(file, tensors)
         description = {
-            "format": _FORMAT, "metadata": dict(metadata), "file": file.name, "checksum": checksum,
-            "tensors": described, "tree": tree,
+            "format": _FORMAT, "metadata": dict(metadata), "constructors": dict(constructors), "file": file.name,
+            "checksum": checksum, "tensors": described, "tree": tree,
         }  # fmt: skip
-        with replacing(folder / _STATE) as place:
+        with replacing(folder / STATE_FILE) as place:
             write_description(place, description)
             _sync(place)
         _sync(folder)
@@ -189,7 +192,7 @@ def read_state(folder: Path) -> dict[str, Any]:
         StorageError: there is none, or it is damaged.
     """
     try:
-        description = read_description(folder / _STATE)
+        description = read_description(folder / STATE_FILE)
         if description["format"] != _FORMAT:
             raise StorageError(f"{str(folder)!r} has the format {description['format']!r}, which is not known here")
         content = (folder / Path(description["file"]).name).read_bytes()
@@ -202,4 +205,17 @@ def read_state(folder: Path) -> dict[str, Any]:
         }
         return unflatten(description["tree"], tensors)  # type: ignore[no-any-return]
     except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StorageError(f"there is no state of a learner in {str(folder)!r}: {describe(error)}") from error
+
+
+def read_constructors(folder: Path) -> Mapping[str, Any]:
+    """Return the classes in a folder and what they are constructed with; empty where an earlier version wrote it.
+
+    Raises:
+        StorageError: there is no state.
+    """
+    try:
+        constructors: Mapping[str, Any] = read_description(folder / STATE_FILE).get("constructors", {})
+        return constructors
+    except (OSError, ValueError, AttributeError) as error:
         raise StorageError(f"there is no state of a learner in {str(folder)!r}: {describe(error)}") from error
