@@ -1,4 +1,4 @@
-"""Tests of TorchRL run with the names of rlcore: their imports are replaced, and what fails is counted by its reason."""
+"""Tests of TorchRL run with the names of rlcore: imports are replaced, and what fails is counted by its reason."""
 
 from __future__ import annotations
 
