@@ -168,3 +168,16 @@ def test_the_env_of_a_script_is_checked_as_the_policy_sees_it():
 def test_an_env_of_another_library_is_refused():
     with pytest.raises(TypeError, match="check_env_specs: a TimeLimit is no env of rlcore; build one with Factory"):
         check_env_specs(gymnasium.make("CartPole-v1", disable_env_checker=True))
+
+
+def test_an_env_of_torchrl_is_checked_by_its_own_check():
+    envs = pytest.importorskip("torchrl.envs")
+    check_env_specs(envs.GymEnv("CartPole-v1"))
+
+    class Wrong(envs.GymEnv):
+        def _reset(self, *arguments, **keywords):
+            first = super()._reset(*arguments, **keywords)
+            return first.set("observation", first["observation"][:2])
+
+    with pytest.raises(RuntimeError, match="for key observation"):
+        check_env_specs(Wrong("CartPole-v1"))

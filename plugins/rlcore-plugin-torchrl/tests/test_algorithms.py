@@ -78,5 +78,19 @@ KEYWORDS = {
 
 @pytest.mark.parametrize("name", KEYWORDS)
 def test_editors_see_the_keywords_that_inspect_shows(name):
-    shown = set(inspect.signature(getattr(rlcore.algorithms, name)).parameters)
+    kind = getattr(rlcore.algorithms, name)
+    shown = set(inspect.signature(kind).parameters)
+    assert shown | {"self"} == set(inspect.signature(kind.__init__).parameters)
     assert shown - {"collector", "total_frames", "assembly"} == set(KEYWORDS[name].__annotations__)
+
+
+def test_a_subclass_shows_the_arguments_of_its_own_constructor():
+    class Mine(rlcore.algorithms.PPOTrainer):
+        def __init__(self, speed, **further):
+            super().__init__(**further)
+
+    class Plain(rlcore.algorithms.PPOTrainer):
+        pass
+
+    assert list(inspect.signature(Mine).parameters) == ["speed", "further"]
+    assert inspect.signature(Plain) == inspect.signature(rlcore.algorithms.PPOTrainer)

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from rlcore.envs.action_masks import keeping_to_masks, random_actions
 from rlcore.envs.episode_starts import only_resets
 from rlcore.errors import ArgumentTypeError, EnvError
-from rlcore.types import Env, EnvSpec, Step
+from rlcore.types import Env, EnvSpec, Step, offers
 
 if TYPE_CHECKING:
     from rlcore.types import Array, BoolArray
 
 
-def check_env_specs(env: Env, steps: int = 100, seed: int = 0) -> None:
+class ChecksItself(Protocol):
+    """An env of TorchRL, which has a check of its own."""
+
+    def check_env_specs(self, *, seed: int | None = None) -> object:
+        """Raise an error where it does not do what its specs say."""
+        ...
+
+
+def check_env_specs(env: Any, steps: int = 100, seed: int = 0) -> None:
     """Compare what an env returns with what its spec says.
 
     The env is reset twice with the same seed, and stepped with the same random actions. Checked are shapes, dtypes and
@@ -24,7 +32,8 @@ def check_env_specs(env: Env, steps: int = 100, seed: int = 0) -> None:
     after it, the step limit, and that both passes are equal. The env is left where they end.
 
     Args:
-        env: any env, also one seen through transforms.
+        env: any env, also one seen through transforms. One of TorchRL is checked by its own method of this name, which
+            takes steps of its own number.
         steps: of each pass; an end of an episode is only checked where one comes.
         seed: of both resets and of the actions.
 
@@ -32,10 +41,13 @@ def check_env_specs(env: Env, steps: int = 100, seed: int = 0) -> None:
         ArgumentTypeError: another library made the env.
         EnvError: says what differed, at which step.
     """
+    if offers(env, ChecksItself):
+        env.check_env_specs(seed=seed)
+        return
     if not isinstance(getattr(env, "spec", None), EnvSpec):  # other libraries have a `spec` of another class
         raise ArgumentTypeError(
             f"check_env_specs: a {type(env).__name__} is no env of rlcore; build one with Factory, or call the check "
-            "of its library: torchrl.envs.check_env_specs, gymnasium.utils.env_checker.check_env"
+            "of its library: gymnasium.utils.env_checker.check_env"
         )
     first, second = (_checked_pass(env, steps, seed) for _ in range(2))
     for time, (one, other) in enumerate(zip(first, second, strict=True)):

@@ -69,9 +69,10 @@ class NamedTrainer(Trainer):
     recipe: ClassVar[Recipe]
 
     def __init_subclass__(cls) -> None:
-        """Let `help` and `inspect.signature` show every argument."""
+        """Let `help` and `inspect.signature` show every argument, of the class and of its constructor."""
         super().__init_subclass__()
-        cls.__signature__ = _signature(cls.recipe)  # type: ignore[attr-defined]
+        if "__init__" not in vars(cls):
+            cls.__init__ = _constructor(cls)  # type: ignore[method-assign]
 
     def __init__(self, *, collector: Any, total_frames: int | None, **arguments: Any) -> None:
         recipe = self.recipe
@@ -195,12 +196,23 @@ def storage_device(buffer: Any) -> Any:
     return buffer.storage.device if offers(buffer, WithStorage) and offers(buffer.storage, OnDevice) else "cpu"
 
 
-def _signature(recipe: Recipe) -> inspect.Signature:
+def _constructor(cls: type[NamedTrainer]) -> Callable[..., None]:
+    """Return a constructor that calls that of the base, and shows the arguments of the recipe."""
+
+    def construct(self: NamedTrainer, **arguments: Any) -> None:
+        super(cls, self).__init__(**arguments)
+
+    construct.__signature__ = signature_of(cls.recipe)  # type: ignore[attr-defined]
+    construct.__name__, construct.__qualname__ = "__init__", f"{cls.__qualname__}.__init__"
+    return construct
+
+
+def signature_of(recipe: Recipe) -> inspect.Signature:
+    """Return the arguments of a constructor: those of `Trainer`, and the options of a recipe with their defaults."""
     ours = inspect.signature(Trainer.__init__).parameters
-    taken = {name: parameter for name, parameter in ours.items() if name != "self"}
     options = {
         name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
         for name, default in recipe.options.items()
     }
-    epochs = taken["num_epochs"].replace(default=recipe.epochs)
-    return inspect.Signature([*{**taken, "num_epochs": epochs, **options}.values()])
+    epochs = ours["num_epochs"].replace(default=recipe.epochs)
+    return inspect.Signature([*{**ours, "num_epochs": epochs, **options}.values()])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 from rlcore import TrainerHookBase
 from rlcore.errors import ArgumentTypeError, ConfigError
 from rlcore.types import MASK, missing
-from rlcore_plugin_torchrl.algorithms.base import storage_device
+from rlcore_plugin_torchrl.algorithms.base import signature_of, storage_device
 from rlcore_plugin_torchrl.algorithms.off_policy import SACTrainer
 from rlcore_plugin_torchrl.algorithms.recipes import SAC, Recipe
 from rlcore_plugin_torchrl.protocols import OfflineAndOnline
@@ -121,3 +121,6 @@ class OfflineToOnlineTrainer(SACTrainer):
 
     def _anneal(self) -> None:
         self.replay_buffer.anneal(self.collected_frames, self._anneal_frames)
+
+
+OfflineToOnlineTrainer.__init__.__signature__ = signature_of(OfflineToOnlineTrainer.recipe)  # type: ignore[attr-defined]
