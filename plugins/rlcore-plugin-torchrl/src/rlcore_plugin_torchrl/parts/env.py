@@ -11,6 +11,7 @@ import torch
 from pydantic import Field
 
 from rlcore.errors import ConfigError
+from rlcore.state import untouched_generators
 from rlcore.types import Context, Env, EnvSpec, Step
 from rlcore_plugin_torchrl.parts.sections import PartConfig, built, called, checked_table
 from rlcore_plugin_torchrl.parts.signatures import keywords_of
@@ -171,7 +172,7 @@ class TorchRLEnv(Env):
             arguments.setdefault("frame_skip", config.frame_skip)
         numbered = [name for name in _NUMBERED if name in parameters]
         arguments |= {name: True for name in numbered if name not in arguments}
-        with torch.random.fork_rng(devices=[]):  # an env of TorchRL may draw its first seed from the global generator
+        with untouched_generators():  # an env of TorchRL may draw its first seed, and libraries at their first import
             return self._transformed(called(config.part_class, arguments, "[env]"))
 
     def _transformed(self, env: Any) -> Any:
