@@ -60,7 +60,10 @@ class OtherSettings(Recorded):
             _refuse(name, f"{type(self).__name__}.{method}")
             if name not in known:
                 raise ConfigError(f"{type(self).__name__}.{method} has no {name!r}{did_you_mean(name, known)}")
-        self.others.setdefault(method, {}).update(settings)
+        own = {entry.name for entry in fields(self)} & set(settings)  # type: ignore[arg-type]
+        for name in own:
+            setattr(self, name, settings[name])
+        self.others.setdefault(method, {}).update({name: settings[name] for name in settings if name not in own})
         return self
 
     @property
