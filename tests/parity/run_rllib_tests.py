@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import importlib.abc
 import importlib.util
+import signal
 import sys
 import unittest
 import warnings
@@ -18,6 +19,8 @@ from pathlib import Path
 import rlcore
 
 PREFIX = "rewritten "
+# of a test, in seconds: one that asks for GPUs waits for ever where there are none
+LIMIT = 60
 # what a user would have written, and not the library
 SCRIPTS = ("ray.rllib.core.testing", "ray.rllib.examples")
 
@@ -91,6 +94,26 @@ def on_loopback() -> None:
     ray.init = init
 
 
+class Limited(unittest.TextTestResult):
+    """Ends a test that takes too long."""
+
+    def startTest(self, test: unittest.TestCase) -> None:
+        """Begin to count."""
+        super().startTest(test)
+        signal.signal(signal.SIGALRM, expire)
+        signal.alarm(LIMIT)
+
+    def stopTest(self, test: unittest.TestCase) -> None:
+        """End to count."""
+        signal.alarm(0)
+        super().stopTest(test)
+
+
+def expire(*_: object) -> None:
+    """Raise what ends a test."""
+    raise TimeoutError(f"not done after {LIMIT} s")
+
+
 def main(file: str) -> int:
     """Run the tests of a file, and print how many pass; return how many do not."""
     warnings.simplefilter("ignore")
@@ -100,7 +123,7 @@ def main(file: str) -> int:
     sys.modules["theirs"] = module
     run(Path(file), vars(module))
     suite = unittest.defaultTestLoader.loadTestsFromModule(module)
-    result = unittest.TextTestRunner(verbosity=0, stream=sys.stderr).run(suite)
+    result = unittest.TextTestRunner(verbosity=0, stream=sys.stderr, resultclass=Limited).run(suite)
     failed = result.failures + result.errors
     print(f"{Path(file).name}: {result.testsRun - len(failed)} of {result.testsRun} pass")
     for test, told in failed:
