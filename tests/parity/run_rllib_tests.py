@@ -16,6 +16,8 @@ import warnings
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
+from typing_extensions import override
+
 import rlcore
 
 PREFIX = "rewritten "
@@ -97,12 +99,14 @@ def on_loopback() -> None:
 class Limited(unittest.TextTestResult):
     """Ends a test that takes too long."""
 
+    @override
     def startTest(self, test: unittest.TestCase) -> None:
         """Begin to count."""
         super().startTest(test)
         signal.signal(signal.SIGALRM, expire)
         signal.alarm(LIMIT)
 
+    @override
     def stopTest(self, test: unittest.TestCase) -> None:
         """End to count."""
         signal.alarm(0)

@@ -45,7 +45,8 @@ class EntropyLearner(TorchLearner):
 
     def entropy_weight(self, module_id: str, config: Any) -> Tensor | float:
         """Return the weight for a module now."""
-        return self.curr_entropy_coeffs_per_module.get(module_id, config.entropy_coeff)
+        weight: Tensor | float = self.curr_entropy_coeffs_per_module.get(module_id, config.entropy_coeff)
+        return weight
 
     def follow_entropy(self, timesteps: Mapping[str, int]) -> None:
         """Let the weights follow their schedules; a learner calls this before or after its steps."""
