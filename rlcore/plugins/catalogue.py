@@ -88,7 +88,7 @@ PUBLISHED: Final = {
                 **dict.fromkeys(("DEFAULT_MODULE_ID", "override"), "columns"),
                 **dict.fromkeys(("ModuleID", "MultiAgentBatch", "SampleBatch", "TensorType"), "sample_batches"),
                 **dict.fromkeys(("MultiRLModule", "MultiRLModuleSpec"), "multi"),
-                **dict.fromkeys(("PPOConfig", "PPOTorchLearner"), "ppo"),
+                **{name + of: name.lower() for name in ("BC", "IMPALA", "PPO") for of in ("Config", "TorchLearner")},
                 **dict.fromkeys(("RLModule", "RLModuleSpec", "TorchRLModule", "ValueFunctionAPI"), "module"),
                 "AlgorithmConfig": "config",
                 "DefaultModelConfig": "model_config",

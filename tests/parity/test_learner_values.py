@@ -41,7 +41,7 @@ class Shared(RLModule):
         return self.critic(embeddings).squeeze(-1)
 
 
-def batch_of(seed, rows=64):
+def batch_of(seed, rows=64, masks=False):
     generator = np.random.default_rng(seed)
     columns = {
         Columns.OBS: generator.normal(size=(rows, 4)),
@@ -53,6 +53,7 @@ def batch_of(seed, rows=64):
     return {
         **{name: column.astype(np.float32) for name, column in columns.items()},
         Columns.ACTIONS: generator.integers(0, 2, rows),
+        **({Columns.LOSS_MASK: generator.random(rows) < 0.8} if masks else {}),
     }
 
 
@@ -74,11 +75,11 @@ def weights_of(theirs):
 
 
 @pytest.mark.parametrize("keys", [{}, {"minibatch_size": 32, "num_epochs": 2}], ids=str)
-@pytest.mark.parametrize("use_kl_loss", [True, False])
-def test_weights_are_equal_after_the_same_updates(use_kl_loss, keys):
+@pytest.mark.parametrize(("use_kl_loss", "masks"), [(True, False), (False, False), (True, True)])
+def test_weights_are_equal_after_the_same_updates(use_kl_loss, masks, keys):
     theirs, ours = pair(**SETTINGS, use_kl_loss=use_kl_loss)
     for number in range(4):
-        batch, timesteps = batch_of(number), {"num_env_steps_sampled_lifetime": 40 * number}
+        batch, timesteps = batch_of(number, masks=masks), {"num_env_steps_sampled_lifetime": 40 * number}
         tensors = SampleBatch({name: torch.as_tensor(column) for name, column in batch.items()})
         told = theirs.update(
             batch=MultiAgentBatch({"default_policy": tensors}, env_steps=64), timesteps=timesteps, **keys

@@ -59,7 +59,8 @@ def override(of: type) -> Callable[[Method], Method]:
     """
 
     def check(method: Method) -> Method:
-        if method.__name__ not in dir(of):
+        original = getattr(of, "original", None)  # of whose names a class that is constructed says which are called
+        if method.__name__ not in dir(of) and (original is None or method.__name__ not in original.names()):
             raise NameError(f"{method.__qualname__} replaces nothing: {of.__name__} has no {method.__name__}")
         return method
 

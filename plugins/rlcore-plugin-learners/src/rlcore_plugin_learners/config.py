@@ -34,6 +34,7 @@ _CHOICES = {
 # of the methods; what is left is for `training`
 _OF_METHODS = frozenset(
     (
+        "algo_class",
         "env",
         "env_config",
         "observation_space",
@@ -61,6 +62,7 @@ class AlgorithmConfig(Carries, OtherSettings):
     """Settings of a learner and of a group of them. Methods change it and return it.
 
     Attributes:
+        algo_class: RLlib's configs name their algorithm by it; nobody reads it here.
         lr: learning rate, or `[[0, first], [steps, last], ...]`, linear in between, in sampled steps.
         grad_clip: limit of gradients; None for none.
         grad_clip_by: what it limits: the norm of all gradients of an optimizer, that of each tensor, or each value.
@@ -75,6 +77,7 @@ class AlgorithmConfig(Carries, OtherSettings):
     original: ClassVar[Original] = CONFIG
     framework_str: ClassVar[str] = "torch"
 
+    algo_class: Any = None
     env: Any = None
     env_config: dict[str, Any] = field(default_factory=dict)
     observation_space: gymnasium.Space[Any] | None = None
@@ -113,6 +116,7 @@ class AlgorithmConfig(Carries, OtherSettings):
     def recorded(self) -> dict[str, Any]:
         """Return all settings; an env that is an object by its spaces."""
         settings = super().recorded()
+        settings.pop("algo_class")  # nobody reads it
         if hasattr(self.env, "action_space"):
             observations, actions = self._spaces(None)
             settings |= {"env": None, "observation_space": observations, "action_space": actions}

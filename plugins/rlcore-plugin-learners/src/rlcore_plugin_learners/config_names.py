@@ -33,6 +33,8 @@ RENAMED: Final = {
 }
 _CONNECTORS: Final = "batches that a script brings have their columns; compute them before update"
 _SAMPLING: Final = "it is of envs, which rlcore.PPO and its like or a config for `rlcore train` sample"
+# where a script that asks learns what is so here
+DEFAULTS: Final = {"add_default_connectors_to_learner_pipeline": False}
 REFUSED: Final = {
     **dict.fromkeys(("DEFAULT_AGENT_TO_MODULE_MAPPING_FN", "DEFAULT_POLICY_MAPPING_FN"), "ids stand in the batch"),
     **dict.fromkeys(("build_env_to_module_connector", "build_learner_connector"), _CONNECTORS),

@@ -6,12 +6,12 @@ import platform
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from rlcore.errors import ConfigError, NotBuiltError
+from rlcore.errors import ConfigError, NoSuchAttributeError, NotBuiltError
 from rlcore.learners import in_training, trained_layers
 from rlcore.types import Alone, Carries, Group
 from rlcore_plugin_learners.batches import ModuleBatch, MultiBatch, TrainingData, check_ids
@@ -117,6 +117,17 @@ class Learner(Carries, LearnerState, OldNames, ABC):
     def device(self) -> torch.device:
         """Where modules and batches are."""
         return self._device
+
+    @property
+    def _learner_connector(self) -> NoReturn:
+        """The connectors of RLlib's learners.
+
+        Raises:
+            NoSuchAttributeError: always; batches have their columns when they come.
+        """
+        raise NoSuchAttributeError(
+            "a learner has no connectors here: compute what they would add, such as advantages, before update"
+        )
 
     @property
     def node(self) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, NoReturn, Self
 
 from rlcore.errors import ConfigError, NoSuchAttributeError, NotSupportedError, did_you_mean
-from rlcore_plugin_learners.config_names import REFUSED, RENAMED
+from rlcore_plugin_learners.config_names import DEFAULTS, REFUSED, RENAMED
 from rlcore_plugin_learners.originals import table
 from rlcore_plugin_learners.recorded import Recorded, record
 
@@ -40,8 +40,9 @@ class OtherSettings(Recorded):
             return self.train_batch_size // (self.num_learners or 1)
         if name == "is_atari":
             return str(self.env).startswith("ALE/")
-        if name in table()["defaults"]:
-            return copy.deepcopy(table()["defaults"][name])
+        defaults = table()["defaults"] | DEFAULTS
+        if name in defaults:
+            return copy.deepcopy(defaults[name])
         told = _instead(name)
         if told is not None:
             raise NoSuchAttributeError(f"RLlib's AlgorithmConfig.{name} is not here; {told}")
@@ -60,7 +61,10 @@ class OtherSettings(Recorded):
             _refuse(name, f"{type(self).__name__}.{method}")
             if name not in known:
                 raise ConfigError(f"{type(self).__name__}.{method} has no {name!r}{did_you_mean(name, known)}")
-        self.others.setdefault(method, {}).update(settings)
+        own = {entry.name for entry in fields(self)} & set(settings)  # type: ignore[arg-type]
+        for name in own:
+            setattr(self, name, settings[name])
+        self.others.setdefault(method, {}).update({name: settings[name] for name in settings if name not in own})
         return self
 
     @property

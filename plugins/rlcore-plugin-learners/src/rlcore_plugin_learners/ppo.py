@@ -10,17 +10,18 @@ import torch
 from torch import Tensor
 
 from rlcore.errors import ConfigError
-from rlcore_plugin_learners.columns import LIFETIME_STEPS, Columns
+from rlcore_plugin_learners.columns import Columns
 from rlcore_plugin_learners.config import AlgorithmConfig, Schedule
+from rlcore_plugin_learners.entropy import EntropyLearner
+from rlcore_plugin_learners.masks import mean_over
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
 from rlcore_plugin_learners.steps import Scheduled
-from rlcore_plugin_learners.torch_learner import TorchLearner
 
 if TYPE_CHECKING:
     from rlcore_plugin_learners.learner import Learner
 
 _KL = "mean_kl_loss"
-_WEIGHTS = ("curr_kl_coeffs_per_module", "curr_entropy_coeffs_per_module")
+_WEIGHTS = "curr_kl_coeffs_per_module"
 
 
 @dataclass
@@ -59,38 +60,31 @@ class PPOConfig(AlgorithmConfig):
                 raise ConfigError(f"{name} is {getattr(self, name)!r}; it takes a number")
 
 
-class PPOTorchLearner(TorchLearner):
+class PPOTorchLearner(EntropyLearner):
     """PPO (Schulman et al., 2017, arXiv 1707.06347).
 
     Reads the columns `obs`, `actions`, `action_logp`, `advantages` and `value_targets`; the modules return
     `action_dist_inputs`, and `vf_preds` or have `compute_values`. The distance from the policy that collected is exact
-    where the batch has its `action_dist_inputs`; else it is estimated from the actions, `ratio - 1 - log(ratio)`.
+    where the batch has its `action_dist_inputs`; else it is estimated from the actions, `ratio - 1 - log(ratio)`. Rows
+    where a column `loss_mask` is false count for nothing.
 
     Attributes:
         curr_kl_coeffs_per_module: weight of the distance by module, 0-d tensors.
-        curr_entropy_coeffs_per_module: weight of the entropy by module, 0-d tensors, where it follows a schedule.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.curr_kl_coeffs_per_module: dict[str, Tensor] = {}
-        self.curr_entropy_coeffs_per_module: dict[str, Tensor] = {}
-        self._entropy_schedules: dict[str, Scheduled] = {}
 
     def configure_optimizers_for_module(self, module_id: str, config: Any) -> None:
         """Register Adam, and begin with the weights of the distance and the entropy that the config says."""
         super().configure_optimizers_for_module(module_id, config)
         self.curr_kl_coeffs_per_module[module_id] = torch.tensor(float(config.kl_coeff), device=self.device)
-        self._entropy_schedules[module_id] = schedule = Scheduled(config.entropy_coeff, "entropy_coeff")
-        if not isinstance(config.entropy_coeff, int | float):
-            first = schedule.at(self.timesteps.get(LIFETIME_STEPS, 0))
-            self.curr_entropy_coeffs_per_module[module_id] = torch.tensor(first, device=self.device)
 
     def remove_module(self, module_id: str, **kwargs: Any) -> MultiRLModuleSpec:
         """Take a module out, with what belongs to it, and return how to build what is left."""
         left = super().remove_module(module_id, **kwargs)
-        for several in (self.curr_kl_coeffs_per_module, self.curr_entropy_coeffs_per_module, self._entropy_schedules):
-            several.pop(module_id, None)
+        self.curr_kl_coeffs_per_module.pop(module_id, None)
         return left
 
     def compute_loss_for_module(
@@ -101,25 +95,25 @@ class PPOTorchLearner(TorchLearner):
         policy = module.get_train_action_dist_cls().from_logits(fwd_out[Columns.ACTION_DIST_INPUTS])
         logp, entropies = policy.logp_and_entropy(batch[Columns.ACTIONS])
         log_ratio = logp - batch[Columns.ACTION_LOGP]
+        mean = mean_over(batch)
         ratio, advantages = log_ratio.exp(), batch[Columns.ADVANTAGES]
         clipped = ratio.clamp(1 - config.clip_param, 1 + config.clip_param)
-        policy_loss = -torch.minimum(advantages * ratio, advantages * clipped).mean()
+        policy_loss = -mean(torch.minimum(advantages * ratio, advantages * clipped))
         if Columns.VF_PREDS in fwd_out:
             values = fwd_out[Columns.VF_PREDS]
         else:
             values = module.compute_values(batch, embeddings=fwd_out.get(Columns.EMBEDDINGS))
         errors = (values - batch[Columns.VALUE_TARGETS]).square()
-        vf_loss = errors.clamp(max=config.vf_clip_param).mean()
-        entropy = entropies.mean()
-        weight = self.curr_entropy_coeffs_per_module.get(module_id, config.entropy_coeff)
-        loss = policy_loss + config.vf_loss_coeff * vf_loss - weight * entropy
+        vf_loss = mean(errors.clamp(max=config.vf_clip_param))
+        entropy = mean(entropies)
+        loss = policy_loss + config.vf_loss_coeff * vf_loss - self.entropy_weight(module_id, config) * entropy
         logged = {"policy_loss": policy_loss, "vf_loss": vf_loss, "entropy": entropy}
         if config.use_kl_loss:
             if Columns.ACTION_DIST_INPUTS in batch:
                 before = module.get_exploration_action_dist_cls().from_logits(batch[Columns.ACTION_DIST_INPUTS])
-                distance = before.kl(policy).mean()
+                distance = mean(before.kl(policy))
             else:
-                distance = (ratio - 1 - log_ratio).mean()
+                distance = mean(ratio - 1 - log_ratio)
             loss = loss + self.curr_kl_coeffs_per_module[module_id] * distance
             self.metrics.log_value((module_id, _KL), distance, reduce="item")
         self.metrics.log_dict(logged, key=module_id)
@@ -128,11 +122,7 @@ class PPOTorchLearner(TorchLearner):
     def after_gradient_based_update(self, *, timesteps: dict[str, int]) -> None:
         """Let the weights of the distance and the entropy follow, besides what every learner does."""
         super().after_gradient_based_update(timesteps=timesteps)
-        for module_id, schedule in self._entropy_schedules.items():
-            weight = schedule.at(timesteps.get(LIFETIME_STEPS, 0))
-            self.metrics.log_value((module_id, "curr_entropy_coeff"), weight, window=1)
-            if module_id in self.curr_entropy_coeffs_per_module:
-                self.curr_entropy_coeffs_per_module[module_id].fill_(weight)
+        self.follow_entropy(timesteps)
         for module_id, coefficient in self.curr_kl_coeffs_per_module.items():
             config: Any = self.config.get_config_for_module(module_id)
             distance = self.mean_over_group((module_id, _KL)) if config.use_kl_loss else None
@@ -146,10 +136,11 @@ class PPOTorchLearner(TorchLearner):
 
     def get_extra_state(self) -> dict[str, Any]:
         """Return the weights of the distance and of the entropy."""
-        return {name: {id_: float(c) for id_, c in getattr(self, name).items()} for name in _WEIGHTS}
+        weights = {module_id: float(weight) for module_id, weight in self.curr_kl_coeffs_per_module.items()}
+        return super().get_extra_state() | {_WEIGHTS: weights}
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
         """Set them."""
-        for name in _WEIGHTS:
-            for module_id, value in state.get(name, {}).items():
-                getattr(self, name)[module_id].fill_(value)
+        super().set_extra_state(state)
+        for module_id, value in state.get(_WEIGHTS, {}).items():
+            self.curr_kl_coeffs_per_module[module_id].fill_(value)
