@@ -102,10 +102,13 @@ def test_parts_of_a_script_train(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sampler", [runners.CpuSampler, runners.GpuSampler])
-@pytest.mark.parametrize("name", ["categorical", "values"])
-def test_parts_of_a_script_are_in_every_process(name, sampler):
+@pytest.mark.parametrize(
+    ("name", "updates"),
+    [("categorical", 128), ("values", 120)],  # of 16 batches the first one is below min_steps_learn
+)
+def test_parts_of_a_script_are_in_every_process(name, updates, sampler):
     algo, agent, env_kwargs = PARTS[name]()
-    assert trained(algo, agent, sampler, **env_kwargs).trainer.progress.updates == 128
+    assert trained(algo, agent, sampler, **env_kwargs).trainer.progress.updates == updates
 
 
 @pytest.mark.slow
