@@ -348,8 +348,8 @@ def test_transitions_stay_on_the_device(algorithm, buffer, n_steps):
     there, here = (trainer.parts.buffer.state_dict()["ring"] for trainer in trainers)
     assert there["rows"].device.type == NAME
     assert torch.equal(there["rows"].cpu(), here["rows"])
-    # of several steps the sums of gradients are rounded otherwise there, though they are of the same numbers
-    tolerance = {"rtol": 0.0, "atol": 0.0} if n_steps == 1 else {"rtol": 1e-4, "atol": 1e-5}
+    # sums over rows are rounded by where these lie in memory, of several steps by more
+    tolerance = {"rtol": 1e-6, "atol": 1e-7} if n_steps == 1 else {"rtol": 1e-4, "atol": 1e-5}
     there, here = (trainer.parts.stateful["model"].state_dict() for trainer in trainers)
     for name in here:
         torch.testing.assert_close(there[name].cpu(), here[name], **tolerance)

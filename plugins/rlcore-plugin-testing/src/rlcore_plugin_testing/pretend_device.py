@@ -139,6 +139,7 @@ class _GeneratorKind(type):
         return isinstance(instance, _Generator)
 
     def __call__(cls, device: Any = "cpu") -> Any:
+        device = "cpu" if device is None else device
         return _GeneratorThere() if torch.device(device).type == NAME else _Generator(device)
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+import torch
 from pydantic import Field, model_validator
 from tensordict import TensorDict
 from torch import Tensor
 
 from rlcore.buffers import Minibatch
 from rlcore.errors import ConfigError, MissingPluginError
-from rlcore.types import MASK, Buffer, Context, Key
+from rlcore.types import MASK, Buffer, Context, Key, offers
 from rlcore_plugin_torchrl.parts.sections import PartConfig, built, called, checked_table
 from rlcore_plugin_torchrl.parts.signatures import keywords_of
+from rlcore_plugin_torchrl.protocols import OnDevice
 from rlcore_plugin_torchrl.states import complete
 
 _PARTS = ("storage", "sampler", "writer")
@@ -74,7 +76,10 @@ class TorchRLBuffer(Buffer):
         }
         if "storage" not in parts:
             raise ConfigError(f"[buffer] part = {config.part!r}: this buffer of TorchRL takes no storage")
-        own = {"batch_size": config.minibatch_size, "generator": context.generator("sample")}
+        # TorchRL draws the places of the rows where they lie, which is the CPU unless the storage is told otherwise
+        place = parts["storage"].device if offers(parts["storage"], OnDevice) else "cpu"
+        generator = torch.Generator(place).manual_seed(context.seed("sample"))
+        own = {"batch_size": config.minibatch_size, "generator": generator}
         arguments = (
             parts
             | config.arguments("[buffer]")
