@@ -58,7 +58,6 @@ _INSTEAD: Final = {
     "_post_optim_log": "register_op('post_optim_log', operation) has it called",
     "_save_trainer": "override save_trainer",
 }
-del _INSTEAD["_batch_process_hook"]
 
 
 @cache
