@@ -9,8 +9,16 @@ import pytest
 
 torchrl = pytest.importorskip("torchrl")
 
-# attributes that constructing one trainer gives to all of its class, whichever test was first
-CLOCKS = {"_app_state", "_collected_frames", "_last_log", "_last_save", "_optim_count", "collected_frames"}
+# attributes that constructing one object gives to all of its class, whichever test was first
+CLOCKS = {
+    "_app_state",
+    "_collected_frames",
+    "_last_log",
+    "_last_save",
+    "_optim_count",
+    "collected_frames",
+    "frame_count",
+}
 
 
 @pytest.mark.parametrize(
