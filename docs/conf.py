@@ -19,6 +19,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx.ext.autodoc",
     "api_docstrings",
+    "llms",
     "math_renderer",
 ]
 source_suffix = {".md": "markdown"}

@@ -195,7 +195,8 @@ def regenerated(text: str) -> str:
 
 def written_pages() -> list[Path]:
     """Return the pages of the repository, which are written by hand in part or as a whole."""
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    pages = [ROOT / name for name in ("AGENTS.md", "CONTRIBUTING.md", "README.md")]
+    pages += sorted((ROOT / "docs").rglob("*.md"))
     return [page for page in pages if not is_made(page)]
 
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, NoReturn
 
-from rlcore.cli.arguments import override_arguments as _override_arguments
 from rlcore.cli.parsing import Parser, add_plugin_commands
 from rlcore.errors import MissingPluginError, RlcoreError, notes_of
 from rlcore.process import interrupts
@@ -23,6 +22,7 @@ from rlcore.version import __version__
 _COMMANDS: Final = {
     "train": "train from a config",
     "config": "check, show or explain a config",
+    "plugins": "list, show, check or begin plugins, or show the call order of hooks",
 }
 # commands that build parts, or look at what their config sections may hold
 _NEED_TORCH: Final = ("config", "env", "evaluate", "export", "init", "prove", "train", "watch")
@@ -49,7 +49,6 @@ def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, text in _COMMANDS.items():
         commands.add_parser(name, help=text, fill=partial(_fill, name))
-    _plugins(commands)
     if next((argument for argument in arguments if not argument.startswith("-")), "") not in commands.choices:
         add_plugin_commands(commands)
     return top
@@ -131,23 +130,6 @@ def _refused(error: RlcoreError) -> int:
     notes = "".join(f"\n  {note}" for note in notes_of(error))
     print(f"error: {error}{notes}", file=sys.stderr)
     return error.exit_code
-
-
-def _plugins(commands: argparse._SubParsersAction[Parser]) -> None:
-    text = "list, show, check or begin plugins, or show the call order of hooks"
-    commands.add_parser("plugins", help=text, fill=_fill_plugins)
-
-
-def _fill_plugins(plugins: Parser) -> None:
-    actions = plugins.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listing = actions.add_parser("list", help="list what is installed, from metadata alone")
-    listing.add_argument("--json", action="store_true", help="print JSON")
-    show = actions.add_parser("show", help="show the components of one plugin and their config keys")
-    show.add_argument("name", metavar="NAME", help="a plugin, as listed")
-    order = actions.add_parser("order", help="show which hooks each loop point calls, in order")
-    order.add_argument("config", metavar="CONFIG", help="a TOML file")
-    _override_arguments(order)
-    add_plugin_commands(actions, "plugins")
 
 
 if __name__ == "__main__":

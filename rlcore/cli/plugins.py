@@ -8,12 +8,27 @@ from contextlib import closing, suppress
 from pathlib import Path
 from time import perf_counter
 
+from rlcore.cli.arguments import override_arguments
+from rlcore.cli.parsing import Parser, add_plugin_commands
 from rlcore.errors import MissingPluginError, PluginError, did_you_mean
 from rlcore.hooks.resolution import marked
 from rlcore.hooks.specs import POINTS
 from rlcore.plugins.discovery import installed, version_conflict
 from rlcore.plugins.host import PluginHost
 from rlcore.plugins.known import lend
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add what the command takes."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listing = actions.add_parser("list", help="list what is installed, from metadata alone")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    show = actions.add_parser("show", help="show the components of one plugin and their config keys")
+    show.add_argument("name", metavar="NAME", help="a plugin, as listed")
+    order = actions.add_parser("order", help="show which hooks each loop point calls, in order")
+    order.add_argument("config", metavar="CONFIG", help="a TOML file")
+    override_arguments(order)
+    add_plugin_commands(actions, "plugins")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -52,6 +52,7 @@ PUBLISHED: Final = {
             "watch": "show the policy of a trained run, in a window or as a video",
         },
     ),
+    "assistants": Published({}, commands={"mcp": "serve runs to an assistant", "skill": "print where the skill is"}),
     "atari": Published({"env": ("atari",)}),
     "cnn": Published({"model": ("impala-cnn", "nature-cnn")}),
     "compile": Published(

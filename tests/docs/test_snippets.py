@@ -49,13 +49,15 @@ sys.path.insert(0, str(ROOT / "docs/reference"))
 
 import generate  # noqa: E402 - the generator of the reference is no package
 
-PAGES = generate.written_pages()
+SKILL = ROOT / "plugins/rlcore-plugin-assistants/src/rlcore_plugin_assistants/skill/SKILL.md"
+PAGES = [*generate.written_pages(), SKILL]
 SHELL = (
     "cd",
     "export",
     "git",
     "pytest",
     "ray",
+    "ruff",
     "source",
     "tensorboard",
     "torchrun",
@@ -324,7 +326,8 @@ def check_command(snippet: Snippet, command: str, folder: Path, monkeypatch: pyt
         assert program in SHELL, f"{snippet.place}: unknown program {program!r}"
         return
     for name in files:
-        base = ROOT if name.startswith("benchmarks/") or snippet.page.name == "CONTRIBUTING.md" else folder
+        in_checkout = name.startswith("benchmarks/") or snippet.page.name in ("AGENTS.md", "CONTRIBUTING.md")
+        base = ROOT if in_checkout else folder
         assert (base / name).exists(), f"{snippet.place}: a user has no {name} here"
 
 
