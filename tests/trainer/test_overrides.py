@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from importlib.resources import files
-
 import pytest
 import torch
 
 import rlcore
 from rlcore import Trainer
 from rlcore.errors import NotSupportedError
+from rlcore.types import originals
 from tests.trainer.scripts import Batches, Regression, Rows
 
-NAMES = json.loads(files("rlcore.scripts").joinpath("torchrl_names.json").read_text())["Trainer"]
+NAMES = originals("rlcore.scripts")["names"]["Trainer"]
 
 
 def recording(name, calls):
