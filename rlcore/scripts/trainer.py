@@ -12,7 +12,6 @@ import torch
 
 from rlcore.errors import ConfigError
 from rlcore.hooks.operations import DESTINATIONS
-from rlcore.hooks.points import LoopHooks
 from rlcore.loggers.metrics import Last
 from rlcore.plugins.adapters import adapted
 from rlcore.plugins.host import PluginHost
@@ -196,7 +195,8 @@ class Trainer(Carries, Loop):
         def __getattr__(self, name: str) -> Any:
             kind = type(self).__name__
             if "parts" in vars(self):
-                raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+                told = f"; {_INSTEAD[name]}" if name in _INSTEAD else ""
+                raise AttributeError(f"{kind!r} object has no attribute {name!r}{told}")
             raise AttributeError(f"{kind}.{name} is not set before Trainer.__init__ is called")
 
     @property
@@ -221,12 +221,12 @@ class Trainer(Carries, Loop):
         parts = assembly.trainer_parts(
             model=context.built.get("model", self.loss_module),
             collector=collector,
-            buffer=self._make_buffer(collector, loop_hooks),
+            buffer=made.make_buffer(self, collector, loop_hooks),
             learner=made.make_learner(loss, loop_hooks, context, lambda: self.parts.stateful),
             hooks=loop_hooks,
             evaluator=evaluator,
             frame_skip=self.frame_skip or 1,
-            writers=made.open_writers(made.make_writers(self.logger), assembly),
+            writers=made.open_writers(self.logger, assembly),
             log_interval=self.log_interval,
             storage=open_storage(
                 self.save_trainer_file, self.checkpoint_rotation, self.checkpoint, self.save_trainer_interval
@@ -239,14 +239,18 @@ class Trainer(Carries, Loop):
         )
         return parts
 
+    def _process_batch_hook(self, batch: TensorDict) -> Any:
+        """Return a batch `[env, time]` as the hooks make it, in `train` or outside."""
+        if not self._iterating:
+            self.hooks.follow_changes()
+        return super()._process_batch_hook(batch)
+
     def optim_steps(self, batch: TensorDict | None) -> None:
         """Run the epochs of optimisation that follow a batch `[env, time]`, with their hooks, in `train` or outside."""
-        if self._iterating:
-            super().optim_steps(batch)
-            return
-        self.hooks.follow_changes()
+        if not self._iterating:
+            self.hooks.follow_changes()
         super().optim_steps(batch)
-        if self.auto_log_optim_steps:
+        if self.auto_log_optim_steps and not self._iterating:
             self.metrics.add({"optim_steps": Last(self.progress.updates)})
 
     def set_seed(self, seed: int | None = None) -> None:
@@ -301,9 +305,6 @@ class Trainer(Carries, Loop):
             arguments[name] = previous
             raise
 
-    def _make_buffer(self, collector: Any, hooks: LoopHooks) -> Any:
-        return made.make_buffer(self.replay_buffer, collector, hooks, self.num_epochs, self.optim_steps_per_batch)
-
     def _log(self, log_pbar: bool = False, **values: Any) -> None:
         """Take values in under their names; `log_pbar`: whether the progress bar shows them."""
         latest = {name: Last(value) if name in self._latest else value for name, value in values.items()}
@@ -355,7 +356,7 @@ def _follow_minibatches(trainer: Trainer) -> None:
     """
     if offers(trainer.replay_buffer, MakesMinibatches):
         raise ConfigError("the replay buffer of this trainer says how many minibatches there are; set it there")
-    trainer.parts.buffer = trainer._make_buffer(trainer.parts.collector, trainer.hooks)
+    trainer.parts.buffer = made.make_buffer(trainer, trainer.parts.collector, trainer.hooks)
 
 
 def _follow_interval(trainer: Trainer) -> None:

@@ -71,6 +71,21 @@ def test_what_is_refused_says_what_to_do():
         Own(collector=[], total_frames=1)
 
 
+def test_a_batch_is_processed_outside_of_train_as_inside():
+    trainer = Trainer(collector=Batches(1), total_frames=None, loss_module=Regression(), progress_bar=False)
+    batch = next(iter(Batches(1)))
+    assert trainer._process_batch_hook(batch) is batch
+    trainer.register_op("batch_process", lambda batch: batch[:, :2])
+    trainer.register_op("batch_process", lambda batch: None)
+    assert trainer._process_batch_hook(batch).batch_size == (2, 2)
+
+
+def test_the_call_of_a_hook_that_is_not_here_says_what_to_do():
+    trainer = Trainer(collector=[], total_frames=1, loss_module=Regression(), progress_bar=False)
+    with pytest.raises(AttributeError, match=r"no attribute '_post_steps_hook'; register_op\('post_steps',"):
+        trainer._post_steps_hook()
+
+
 def test_a_private_name_of_the_loop_is_refused():
     class Own(Trainer):
         def _learn(self):
