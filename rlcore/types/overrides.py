@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import takewhile
 from typing import Any, ClassVar, Final, Self
 
 from rlcore.errors import NotSupportedError
@@ -65,8 +64,8 @@ def refuse_overrides(kind: type[Carries]) -> None:
         NotSupportedError: it does; says what to override instead.
     """
     original, names = kind.original, names_of_originals(kind)
-    package = _package(next(base for base in kind.__mro__ if "original" in vars(base)))
-    ours = next(base for base in kind.__mro__ if _package(base) == package)
+    carrier = next(base for base in kind.__mro__ if "original" in vars(base))
+    ours = next(base for base in kind.__mro__ if _package(base) == _package(carrier) and issubclass(base, carrier))
     for owner in kind.__mro__[: kind.__mro__.index(ours)]:
         for name, value in sorted(vars(owner).items()):
             here = getattr(ours, name, _MISSING)
@@ -91,8 +90,8 @@ def names_of_originals(kind: type[Carries]) -> set[str]:
 
 def is_overridden(part: object, name: str, package: str = "rlcore") -> bool:
     """Return whether a class outside of a package, by default the core, defines a name of a part."""
-    outside = takewhile(lambda kind: _package(kind) != package, type(part).__mro__)
-    return any(name in vars(kind) for kind in outside)
+    owner = next((kind for kind in type(part).__mro__ if name in vars(kind)), None)
+    return owner is not None and _package(owner) != package
 
 
 def _package(kind: type) -> str:

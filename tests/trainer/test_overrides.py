@@ -114,6 +114,25 @@ def test_a_mixin_may_override_and_names_of_ones_own_are_free(tmp_path):
     assert use(Own, tmp_path).asked == [False, False, True]
 
 
+def test_an_override_beside_another_class_of_rlcore_is_called(tmp_path):
+    class Saves:
+        def save_trainer(self, force_save=False):
+            calls.append(force_save)
+            super().save_trainer(force_save)
+
+    named = type("Named", (), {"__module__": "rlcore.named"})
+
+    class Own(named, Saves, Trainer):
+        def optim_steps(self, batch):
+            calls.append(batch)
+            super().optim_steps(batch)
+
+    calls = []
+    use(Own, tmp_path)
+    assert sum(isinstance(call, bool) for call in calls) == 3
+    assert len(calls) == 5
+
+
 def test_what_is_logged_goes_through_the_method_of_a_script(tmp_path):
     class Own(Trainer):
         def _log(self, log_pbar=False, **values):
