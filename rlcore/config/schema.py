@@ -37,11 +37,10 @@ def config_schema() -> dict[str, Any]:
     }
     for section, (kind, repeated) in COMPONENT_SECTIONS.items():
         choices = [_component(provided, section, host, definitions) for provided in host.registry.of_kind(kind)]
+        if section in OF_POLICIES and not repeated:
+            choices.append({"type": "object", "additionalProperties": {"type": "object"}})  # a table for each policy
         one = {"anyOf": choices} if choices else {"type": "object"}
-        of_policies = section in OF_POLICIES and not repeated
-        properties[section] = (
-            {"type": "array", "items": one} if repeated else _for_policies(one) if of_policies else one
-        )
+        properties[section] = {"type": "array", "items": one} if repeated else one
     properties[EXTENDS] = {"type": "string", "description": "a config that this one begins with, relative to it"}
     properties[DEFAULTS] = {"type": "object", "description": "keys for every section that has them and says nothing"}
     return {
@@ -53,12 +52,6 @@ def config_schema() -> dict[str, Any]:
         "additionalProperties": False,
         "$defs": definitions,
     }
-
-
-def _for_policies(section: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a section that is for one policy, for all, or has a table for each."""
-    by_policy = {"type": "object", "additionalProperties": {"type": "object"}}
-    return {"anyOf": [*section.get("anyOf", [section]), by_policy]}
 
 
 def _everything() -> PluginHost:
@@ -80,7 +73,8 @@ def _component(provided: Provided, section: str, host: PluginHost, definitions: 
         schema["properties"] |= _keys(CheckpointConfig, "core.checkpoint", definitions)["properties"]
     alone = sum(entry.component.name == component.name for entry in host.registry.of_kind(component.kind)) == 1
     names = [f"{plugin}:{component.name}", *([component.name] if alone else [])]
-    schema["properties"]["use"] = {"enum": names, "description": component.summary}
+    uses = {"anyOf": [{"enum": names}, {"pattern": f"^{component.name}:."}]} if component.part_key else {"enum": names}
+    schema["properties"]["use"] = {**uses, "description": component.summary}
     schema["properties"]["name"] = {"type": "string", "description": "name of the instance"}
     if section == "logger":
         text = "whether a failure at its start ends the run; else the run goes on without it"
@@ -88,14 +82,14 @@ def _component(provided: Provided, section: str, host: PluginHost, definitions: 
     if section == "transform":
         text = "the leaf that it changes, of observations that are dicts"
         schema["properties"]["leaf"] = {"type": "string", "description": text}
-    more: Any = False
+    more: Any = schema.get("additionalProperties", False)
     if section in OF_POLICIES and is_repeated(section):
         text = "of a run with several policies: whose it is; default: each has one of its own"
         schema["properties"][POLICY] = {"type": "string", "description": text}
-    elif section in OF_POLICIES and section != "model":
+    elif section in OF_POLICIES and section != "model" and not more:
         more = {"type": "object"}  # the keys of one policy
     if component.name != DEFAULT_USE.get(section):
-        schema["required"] = ["use", *schema.get("required", [])]
+        schema["required"] = ["use", *(key for key in schema.get("required", []) if key != component.part_key)]
     return {**schema, "title": f"{component.kind} {component.name}", "additionalProperties": more}
 
 

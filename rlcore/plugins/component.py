@@ -74,6 +74,8 @@ class Component:
         shows: of a hook: whether it only shows how a run goes, so that `--quiet` leaves it out, and a resume may too.
         of_whole_run: keys of which each rank has a share, where several train together; default: those of its kind,
             `num_envs`, `frames_per_batch`, `minibatch_size` and `capacity`.
+        part_key: of one that is called as its plugin and takes the parts of a library by name: the key that names the
+            part, which `use = "plugin:PART"` sets too.
     """
 
     kind: str
@@ -83,6 +85,7 @@ class Component:
     summary: str = ""
     shows: bool = False
     of_whole_run: tuple[str, ...] | None = None
+    part_key: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from rlcore.errors import (
     FROM_OUTSIDE,
@@ -40,10 +40,15 @@ class Owner:
 
 @dataclass(frozen=True)
 class Provided:
-    """A component together with its owner."""
+    """A component together with its owner.
+
+    Attributes:
+        part: of a library, where `use` names one and the component takes it; else empty.
+    """
 
     component: Component
     owner: Owner
+    part: str = ""
 
     def __str__(self) -> str:
         return f"{self.component.kind} {self.component.name!r} ({self.owner})"
@@ -57,7 +62,7 @@ class Provided:
     @property
     def use(self) -> str:
         """What `use` says in a config that names the plugin too."""
-        return f"{self.plugin}:{self.component.name}"
+        return f"{self.component.name if self.part else self.plugin}:{self.part or self.component.name}"
 
     def target(self) -> Callable[..., Any]:
         """Import and return what builds the component.
@@ -72,11 +77,16 @@ class Provided:
 
     def schema(self) -> type[BaseModel]:
         """Import and return the schema of the component's config section; without one it takes no keys."""
-        from rlcore.types.part import Part, with_defaults  # listing plugins does without it
+        from pydantic import create_model  # listing plugins does without these
 
-        schema = self._import(self.component.config)
+        from rlcore.types.part import Part, with_defaults
+
+        schema: Any = self._import(self.component.config)
         if schema is None:
-            schema = with_defaults(self.target(), Part).Config or _no_keys()
+            schema = with_defaults(self.target(), Part).Config or create_model("Keys", __config__={"extra": "forbid"})
+        if self.part:
+            part: Any = {self.component.part_key: (Literal[self.part], self.part)}
+            schema = create_model(schema.__name__, __base__=schema, **part)
         return schema  # type: ignore[no-any-return]
 
     def build(self, config: BaseModel, context: Context) -> Any:
@@ -119,13 +129,6 @@ class Provided:
         return value
 
 
-def _no_keys() -> type[BaseModel]:
-    """Return the schema of a component that takes no keys."""
-    from pydantic import create_model
-
-    return create_model("NoKeys", __config__={"extra": "forbid"})
-
-
 @dataclass
 class Registry:
     """Everything that the imported plugins provide."""
@@ -141,7 +144,7 @@ class Registry:
         return [entry for entry in self.provided if entry.component.kind == kind]
 
     def find(self, kind: str, use: str) -> Provided:
-        """Return the component that `use` names: `"name"`, or `"plugin:name"` to pick a provider.
+        """Return the component that `use` names: `"name"`, or `"plugin:name"` to pick a provider or a part of one.
 
         Raises:
             NotProvidedError: nothing of that name.
@@ -155,12 +158,12 @@ class Registry:
             if entry.component.name == name and plugin in ("", entry.plugin, entry.owner.plugin)
         ]
         if not named:
+            for entry in of_kind:
+                if entry.component.part_key and plugin == entry.component.name:
+                    return replace(entry, part=name)
             names = sorted({entry.component.name for entry in of_kind})
-            # a component with the name of its plugin may take the parts of a library, each by the key `part`
-            takes = [e for e in of_kind if e.component.name == plugin and "part" in e.schema().model_fields]
-            likely = f": write use = {plugin!r} and part = {name!r}" if takes else did_you_mean(name, names)
             listing = f"; known here: {', '.join(names)}" if names else ""
-            raise NotProvidedError(f"unknown {kind} {use!r}{likely}{listing}")
+            raise NotProvidedError(f"unknown {kind} {use!r}{did_you_mean(name, names)}{listing}")
         if len(named) > 1:
             owners = ", ".join(f"{entry.owner} (use = {entry.use!r})" for entry in named)
             raise PluginError(f"{kind} {name!r} is provided by several plugins: {owners}; say which one")

@@ -111,8 +111,8 @@ class _OptimSteps:
         return {"optim_steps": Last(trainer.progress.updates)}
 
 
-def make_writers(logger: Any) -> list[LogWriter]:
-    """Return the loggers that were handed over, each behind a thread that waits to begin.
+def open_writers(logger: Any, assembly: Assembly) -> list[LogWriter]:
+    """Begin to write with the loggers that were handed over, each on a thread, and let them take part in checkpoints.
 
     Raises:
         ConfigError: something that cannot log.
@@ -122,31 +122,25 @@ def make_writers(logger: Any) -> list[LogWriter]:
     for number, one in enumerate(loggers, start=1):
         name = type(one).__name__ if len(loggers) == 1 else f"{type(one).__name__}-{number}"
         writers.append(LogWriter(name, one))
-    return writers
-
-
-def open_writers(writers: list[LogWriter], assembly: Assembly) -> list[LogWriter]:
-    """Begin to write, let the loggers take part in checkpoints, and return them."""
     for writer in writers:
         writer.start()
         assembly.register(f"logger.{writer.name}", writer)
     return writers
 
 
-def make_buffer(replay_buffer: Any, collector: Any, hooks: LoopHooks, epochs: int, steps: int | None) -> Any:
+def make_buffer(trainer: Any, collector: Any, hooks: LoopHooks) -> Any:
     """Return what makes minibatches: a buffer of rlcore, or whole batches of which hooks make them.
 
     Args:
-        replay_buffer: that was handed over, or None.
+        trainer: that says how many epochs there are, and how many steps an epoch has.
         collector: of the trainer.
         hooks: of the trainer.
-        epochs: over a whole batch.
-        steps: of an epoch; None for as many as the hooks make minibatches of.
     """
-    if offers(replay_buffer, MakesMinibatches):
-        return replay_buffer
+    if offers(trainer.replay_buffer, MakesMinibatches):
+        return trainer.replay_buffer
     source = handed_over_as(collector)
     warmup = int(source.init_random_frames or 0) if offers(source, WarmsUp) else 0
+    epochs, steps = trainer.num_epochs, trainer.optim_steps_per_batch
     return WholeBatches(epochs, steps, warmup, lambda: hooks.used("process_optim_batch"))
 
 

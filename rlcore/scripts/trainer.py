@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import cache, partial
-from importlib.resources import files
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +12,6 @@ import torch
 
 from rlcore.errors import ConfigError
 from rlcore.hooks.operations import DESTINATIONS
-from rlcore.hooks.points import LoopHooks
 from rlcore.loggers.metrics import Last
 from rlcore.plugins.adapters import adapted
 from rlcore.plugins.host import PluginHost
@@ -31,7 +28,7 @@ from rlcore.training.parts import TrainerParts
 from rlcore.types.context import Context
 from rlcore.types.foreign import MakesMinibatches
 from rlcore.types.optional import offers
-from rlcore.types.overrides import Carries, Original, is_overridden
+from rlcore.types.overrides import Carries, Original, is_overridden, originals
 from rlcore.types.progress import Every
 
 if TYPE_CHECKING:
@@ -39,18 +36,6 @@ if TYPE_CHECKING:
 
 # arguments of the constructor that are no attributes
 _HANDED_OVER: Final = ("log_timings", "hooks", "evaluator", "assembly")
-# attributes that may be set; the parts of the others were built of them
-SETTABLE: Final = (
-    "clip_grad_norm",
-    "clip_norm",
-    "frame_skip",
-    "num_epochs",
-    "optim_steps_per_batch",
-    "progress_bar",
-    "save_trainer_interval",
-    "seed",
-    "total_frames",
-)
 # what a subclass of TorchRL's trainer may override and one of this trainer may not
 _INSTEAD: Final = {
     **{f"_{name}_hook": f"register_op({name!r}, operation) has it called" for name in DESTINATIONS},
@@ -58,11 +43,6 @@ _INSTEAD: Final = {
     "_post_optim_log": "register_op('post_optim_log', operation) has it called",
     "_save_trainer": "override save_trainer",
 }
-
-
-@cache
-def _names_of_torchrl() -> frozenset[str]:
-    return frozenset(json.loads(files(__package__).joinpath("torchrl_names.json").read_text())["Trainer"])
 
 
 class Trainer(Carries, Loop):
@@ -119,7 +99,7 @@ class Trainer(Carries, Loop):
         NotSupportedError: a subclass overrides what would never be called.
     """
 
-    original = Original("TorchRL", _names_of_torchrl, _INSTEAD)
+    original = Original("TorchRL", originals(__package__)["names"], _INSTEAD)
 
     total_frames: int | None
     frame_skip: int | None
@@ -145,7 +125,6 @@ class Trainer(Carries, Loop):
 
     _arguments: frozenset[str] = frozenset()  # those that are set already; later values take effect
     _iterating = False
-    _has_own_log = False
     _targets: Targets | None = None
 
     def __init__(
@@ -190,12 +169,12 @@ class Trainer(Carries, Loop):
         check(**arguments)
         vars(self).update(arguments)
         self._latest: set[str] = set()
+        self._has_own_log = is_overridden(self, "_log")
         assembly = assembly or Assembly(Context.alone("trainer", seed or 0, horizon(total_frames)))
         super().__init__(self._make_parts(hooks, evaluator, assembly))
         self._arguments = frozenset(arguments)
         asked = metadata(self, checkpoint_metadata, checkpoint_rotation)
         self.parts.provenance = replace(self.parts.provenance, metadata=asked)
-        self._has_own_log = is_overridden(self, "_log")
         if seed is not None:
             self.set_seed()
         use_stepper(self, optimization_stepper)
@@ -216,7 +195,8 @@ class Trainer(Carries, Loop):
         def __getattr__(self, name: str) -> Any:
             kind = type(self).__name__
             if "parts" in vars(self):
-                raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+                told = f"; {_INSTEAD[name]}" if name in _INSTEAD else ""
+                raise AttributeError(f"{kind!r} object has no attribute {name!r}{told}")
             raise AttributeError(f"{kind}.{name} is not set before Trainer.__init__ is called")
 
     @property
@@ -241,12 +221,12 @@ class Trainer(Carries, Loop):
         parts = assembly.trainer_parts(
             model=context.built.get("model", self.loss_module),
             collector=collector,
-            buffer=self._make_buffer(collector, loop_hooks),
+            buffer=made.make_buffer(self, collector, loop_hooks),
             learner=made.make_learner(loss, loop_hooks, context, lambda: self.parts.stateful),
             hooks=loop_hooks,
             evaluator=evaluator,
             frame_skip=self.frame_skip or 1,
-            writers=made.open_writers(made.make_writers(self.logger), assembly),
+            writers=made.open_writers(self.logger, assembly),
             log_interval=self.log_interval,
             storage=open_storage(
                 self.save_trainer_file, self.checkpoint_rotation, self.checkpoint, self.save_trainer_interval
@@ -259,14 +239,18 @@ class Trainer(Carries, Loop):
         )
         return parts
 
+    def _process_batch_hook(self, batch: TensorDict) -> Any:
+        """Return a batch `[env, time]` as the hooks make it, in `train` or outside."""
+        if not self._iterating:
+            self.hooks.follow_changes()
+        return super()._process_batch_hook(batch)
+
     def optim_steps(self, batch: TensorDict | None) -> None:
         """Run the epochs of optimisation that follow a batch `[env, time]`, with their hooks, in `train` or outside."""
-        if self._iterating:
-            super().optim_steps(batch)
-            return
-        self.hooks.follow_changes()
+        if not self._iterating:
+            self.hooks.follow_changes()
         super().optim_steps(batch)
-        if self.auto_log_optim_steps:
+        if self.auto_log_optim_steps and not self._iterating:
             self.metrics.add({"optim_steps": Last(self.progress.updates)})
 
     def set_seed(self, seed: int | None = None) -> None:
@@ -316,36 +300,10 @@ class Trainer(Carries, Loop):
         arguments[name] = value
         try:
             check(**{argument: arguments[argument] for argument in self._arguments})
-            self._follow(name)
+            SETTABLE[name](self)
         except BaseException:
             arguments[name] = previous
             raise
-
-    def _follow(self, name: str) -> None:
-        """Let the parts follow an argument that was set; those without a case are read where they are used.
-
-        Raises:
-            ConfigError: the replay buffer says how many minibatches there are.
-        """
-        match name:
-            case "total_frames":
-                self.parts.run = replace(self.parts.run, total_frames=horizon(self.total_frames))
-                self.progress.total_frames = self.stop_at = self.run_info.total_frames
-            case "frame_skip":
-                self.parts.frame_skip = self.frame_skip or 1
-            case "optim_steps_per_batch" | "num_epochs":
-                if offers(self.replay_buffer, MakesMinibatches):
-                    raise ConfigError(
-                        "the replay buffer of this trainer says how many minibatches there are; set it there"
-                    )
-                self.parts.buffer = self._make_buffer(self.parts.collector, self.hooks)
-            case "save_trainer_interval":
-                assert self.parts.schedule is not None, "a script's trainer has one"
-                self.parts.schedule.every = Every(self.save_trainer_interval)
-                self.parts.schedule.every.catch_up(self.progress)
-
-    def _make_buffer(self, collector: Any, hooks: LoopHooks) -> Any:
-        return made.make_buffer(self.replay_buffer, collector, hooks, self.num_epochs, self.optim_steps_per_batch)
 
     def _log(self, log_pbar: bool = False, **values: Any) -> None:
         """Take values in under their names; `log_pbar`: whether the progress bar shows them."""
@@ -379,3 +337,40 @@ class Trainer(Carries, Loop):
             return super()._iteration()
         finally:
             self._iterating = False
+
+
+def _follow_total_frames(trainer: Trainer) -> None:
+    trainer.parts.run = replace(trainer.parts.run, total_frames=horizon(trainer.total_frames))
+    trainer.progress.total_frames = trainer.stop_at = trainer.run_info.total_frames
+
+
+def _follow_frame_skip(trainer: Trainer) -> None:
+    trainer.parts.frame_skip = trainer.frame_skip or 1
+
+
+def _follow_minibatches(trainer: Trainer) -> None:
+    """Replace the buffer by one with the new numbers.
+
+    Raises:
+        ConfigError: the replay buffer says how many minibatches there are.
+    """
+    if offers(trainer.replay_buffer, MakesMinibatches):
+        raise ConfigError("the replay buffer of this trainer says how many minibatches there are; set it there")
+    trainer.parts.buffer = made.make_buffer(trainer, trainer.parts.collector, trainer.hooks)
+
+
+def _follow_interval(trainer: Trainer) -> None:
+    assert trainer.parts.schedule is not None, "a script's trainer has one"
+    trainer.parts.schedule.every = Every(trainer.save_trainer_interval)
+    trainer.parts.schedule.every.catch_up(trainer.progress)
+
+
+# attributes that may be set, and what lets the parts follow; the parts of the others were built of them
+SETTABLE: Final[Mapping[str, Callable[[Trainer], None]]] = {
+    **dict.fromkeys(("clip_grad_norm", "clip_norm", "progress_bar", "seed"), lambda _: None),  # read where used
+    "frame_skip": _follow_frame_skip,
+    "num_epochs": _follow_minibatches,
+    "optim_steps_per_batch": _follow_minibatches,
+    "save_trainer_interval": _follow_interval,
+    "total_frames": _follow_total_frames,
+}

@@ -70,6 +70,9 @@ if TYPE_CHECKING:
     from rlcore.types.outputs import Stateful as Stateful
     from rlcore.types.overrides import Carries as Carries
     from rlcore.types.overrides import Original as Original
+    from rlcore.types.overrides import is_overridden as is_overridden
+    from rlcore.types.overrides import names_of_originals as names_of_originals
+    from rlcore.types.overrides import originals as originals
     from rlcore.types.part import Part as Part
     from rlcore.types.part import defines as defines
     from rlcore.types.part import with_defaults as with_defaults
@@ -117,7 +120,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory policy_of",
         "rlcore.types.optional": "missing offers",
         "rlcore.types.outputs": "Checkpointer Logger Stateful",
-        "rlcore.types.overrides": "Carries Original",
+        "rlcore.types.overrides": "Carries Original is_overridden names_of_originals originals",
         "rlcore.types.part": "Part defines with_defaults",
         "rlcore.types.progress": "Clock ENDLESS Every Progress unit_of",
         "rlcore.types.records": (

@@ -166,6 +166,23 @@ def test_behaviour_is_cloned(id):
     env.close()
 
 
+@pytest.mark.parametrize("num_learners", [0, 1, 2])
+def test_it_clones_actions_and_answers_functions_of_the_script(num_learners):
+    config = PPOConfig().learners(num_learners=num_learners, learner_class=BCTorchLearner).training(lr=3e-3)
+    group = config.build_learner_group(env=gym.make("CartPole-v1"))
+    observations = np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32)
+    columns = {SampleBatch.OBS: observations, SampleBatch.ACTIONS: (observations[:, 0] > 0).astype(np.int64)}
+    batch, timesteps = SampleBatch(columns).as_multi_agent(), {"num_env_steps_sampled_lifetime": 250}
+    losses = [group.update(batch=batch, timesteps=timesteps)[0]["default_policy"]["total_loss"] for _ in range(20)]
+    assert losses[-1] < losses[0] / 2
+    more = 3
+    told = group.foreach_learner(
+        lambda learner, less: (type(learner).__name__, learner.weights_seq_no + more - less), less=1
+    )
+    assert told == [("BCTorchLearner", 22)] * max(1, num_learners)
+    group.shutdown()
+
+
 def test_a_method_that_replaces_nothing_is_told():
     with pytest.raises(NameError, match="Learner has no compute_los"):
 

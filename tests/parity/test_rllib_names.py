@@ -6,7 +6,7 @@ import runpy
 from pathlib import Path
 
 import pytest
-from rlcore_plugin_learners.originals import table
+from rlcore_plugin_learners.originals import TABLE
 
 for name in ("ray", "tree", "lz4"):
     pytest.importorskip(name, reason="pip install ray[rllib]")
@@ -15,4 +15,4 @@ WRITER = Path(__file__).parents[2] / "plugins" / "rlcore-plugin-learners" / "tes
 
 
 def test_the_names_are_those_of_this_version():
-    assert runpy.run_path(str(WRITER))["table"]() == table(), f"run {WRITER} with this version of ray"
+    assert runpy.run_path(str(WRITER))["table"]() == TABLE, f"run {WRITER} with this version of ray"

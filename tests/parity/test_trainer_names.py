@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from importlib.resources import files
-
 import pytest
+
+from rlcore.types import originals
 
 torchrl = pytest.importorskip("torchrl")
 
@@ -21,18 +20,15 @@ CLOCKS = {
 }
 
 
-@pytest.mark.parametrize(
-    "package", ["rlcore.scripts", "rlcore_plugin_torchrl.algorithms", "rlcore_plugin_torchrl.hooks"]
-)
+@pytest.mark.parametrize("package", ["rlcore.scripts", "rlcore_plugin_torchrl"])
 def test_the_names_are_those_of_the_installed_torchrl(package):
     from torchrl import trainers
     from torchrl.trainers import algorithms
 
-    table = json.loads(files(package).joinpath("torchrl_names.json").read_text())
-    version = table.pop("torchrl")
-    if version != torchrl.__version__:
-        pytest.skip(f"the table is of TorchRL {version}, and {torchrl.__version__} is installed")
-    for name, names in table.items():
+    table = originals(package)
+    if table["version"] != torchrl.__version__:
+        pytest.skip(f"the table is of TorchRL {table['version']}, and {torchrl.__version__} is installed")
+    for name, names in table["names"].items():
         kind = getattr(trainers, name, None) or getattr(algorithms, name)
         bases = [base for base in kind.__mro__ if base.__module__.startswith("torchrl")]
         if kind is not trainers.Trainer:  # whose names have a table of their own

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from importlib.resources import files
-
 import pytest
 import torch
 
 import rlcore
 from rlcore import Trainer
 from rlcore.errors import NotSupportedError
+from rlcore.types import originals
 from tests.trainer.scripts import Batches, Regression, Rows
 
-NAMES = json.loads(files("rlcore.scripts").joinpath("torchrl_names.json").read_text())["Trainer"]
+NAMES = originals("rlcore.scripts")["names"]["Trainer"]
 
 
 def recording(name, calls):
@@ -73,6 +71,21 @@ def test_what_is_refused_says_what_to_do():
         Own(collector=[], total_frames=1)
 
 
+def test_a_batch_is_processed_outside_of_train_as_inside():
+    trainer = Trainer(collector=Batches(1), total_frames=None, loss_module=Regression(), progress_bar=False)
+    batch = next(iter(Batches(1)))
+    assert trainer._process_batch_hook(batch) is batch
+    trainer.register_op("batch_process", lambda batch: batch[:, :2])
+    trainer.register_op("batch_process", lambda batch: None)
+    assert trainer._process_batch_hook(batch).batch_size == (2, 2)
+
+
+def test_the_call_of_a_hook_that_is_not_here_says_what_to_do():
+    trainer = Trainer(collector=[], total_frames=1, loss_module=Regression(), progress_bar=False)
+    with pytest.raises(AttributeError, match=r"no attribute '_post_steps_hook'; register_op\('post_steps',"):
+        trainer._post_steps_hook()
+
+
 def test_a_private_name_of_the_loop_is_refused():
     class Own(Trainer):
         def _learn(self):
@@ -99,6 +112,25 @@ def test_a_mixin_may_override_and_names_of_ones_own_are_free(tmp_path):
             self.asked = []
 
     assert use(Own, tmp_path).asked == [False, False, True]
+
+
+def test_an_override_beside_another_class_of_rlcore_is_called(tmp_path):
+    class Saves:
+        def save_trainer(self, force_save=False):
+            calls.append(force_save)
+            super().save_trainer(force_save)
+
+    named = type("Named", (), {"__module__": "rlcore.named"})
+
+    class Own(named, Saves, Trainer):
+        def optim_steps(self, batch):
+            calls.append(batch)
+            super().optim_steps(batch)
+
+    calls = []
+    use(Own, tmp_path)
+    assert sum(isinstance(call, bool) for call in calls) == 3
+    assert len(calls) == 5
 
 
 def test_what_is_logged_goes_through_the_method_of_a_script(tmp_path):

@@ -22,8 +22,8 @@ def classes():
         from ray.rllib.core.learner.learner_group import LearnerGroup
         from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
         from ray.rllib.core.rl_module.rl_module import RLModule
-    kinds = (AlgorithmConfig, LearnerGroup, MultiRLModule, PPOTorchLearner, RLModule)
-    return {kind.__name__: kind for kind in kinds}
+    kinds = {kind.__name__: kind for kind in (AlgorithmConfig, LearnerGroup, MultiRLModule, RLModule)}
+    return {**kinds, "Learner": PPOTorchLearner}
 
 
 def names_of(kind):
@@ -48,7 +48,7 @@ def table():
     config = kinds["AlgorithmConfig"]
     values = config().to_dict().items()
     return {
-        "ray": ray.__version__,
+        "version": ray.__version__,
         "names": {name: names_of(kind) for name, kind in sorted(kinds.items())},
         "settings": {
             method: [

@@ -6,21 +6,9 @@ import torch
 from rlcore_plugin_testing.compare import difference
 from rlcore_plugin_testing.ranks import in_ranks
 
-from rlcore import ALL_MODULES, AlgorithmConfig, Columns, MultiRLModuleSpec, RLModule, RLModuleSpec, TorchLearner
+from rlcore import ALL_MODULES
 from rlcore.errors import NumericalError
-
-
-class Linear(RLModule):
-    def setup(self):
-        self.net = torch.nn.Linear(3, 1)
-
-    def _forward(self, batch):
-        return {"output": self.net(batch[Columns.OBS])}
-
-
-class Regression(TorchLearner):
-    def compute_loss_for_module(self, *, module_id, config, batch, fwd_out):
-        return (fwd_out["output"].squeeze(-1) - batch["target"]).square().mean()
+from tests.regression import Regression, config_of, rows
 
 
 class Open(Regression):
@@ -52,18 +40,8 @@ class Plain(Regression):
         self.register_optimizer(module_id=module_id, optimizer=optimizer, params=parameters)
 
 
-def config_of(kind, **settings):
-    config = AlgorithmConfig(learner_class=kind, lr=0.1, seed=3).training(**settings)
-    return config.rl_module(rl_module_spec=MultiRLModuleSpec({name: RLModuleSpec(Linear) for name in "ab"}))
-
-
 def built(kind, **settings):
-    return config_of(kind, **settings).build_learner()
-
-
-def rows(count, seed=0):
-    generator = np.random.default_rng(seed)
-    return {Columns.OBS: generator.normal(size=(count, 3)), "target": 5 * generator.normal(size=count)}
+    return config_of("a", "b", learner_class=kind, **settings).build_learner()
 
 
 def weights(learner):
@@ -132,7 +110,8 @@ def test_gradients_are_those_of_all_ranks(kind):
     alone.update({"a": whole})
 
     def train(group):
-        learner = kind(config_of(kind), config_of(kind).get_multi_rl_module_spec(), group=group)
+        config = config_of("a", "b", learner_class=kind)
+        learner = kind(config, config.get_multi_rl_module_spec(), group=group)
         learner.build()
         part = slice(0, 6) if group.rank else slice(6, 8)
         learner.update({"a": {name: column[part] for name, column in whole.items()}})

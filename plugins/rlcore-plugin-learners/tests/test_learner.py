@@ -23,45 +23,17 @@ from rlcore import (
     RLModule,
     RLModuleSpec,
     SampleBatch,
-    TorchLearner,
 )
 from rlcore.errors import ConfigError, NotSupportedError, NumericalError, StorageError, UnwrittenEntryError
+from tests.regression import Linear, Regression, config_of, rows
 
 OBSERVATIONS = Box(-1, 1, (3,), np.float32)
-
-
-class Regression(TorchLearner):
-    """The squared error of one output; NaN targets make a step that is not finite."""
-
-    def compute_loss_for_module(self, *, module_id, config, batch, fwd_out):
-        error = (fwd_out["output"].squeeze(-1) - batch["target"]).square().mean()
-        self.metrics.log_value((module_id, "error"), error)
-        return error
-
-
-class Linear(RLModule):
-    def setup(self):
-        self.net = torch.nn.Linear(3, self.model_config.get("outputs", 1))
-
-    def _forward(self, batch):
-        return {"output": self.net(batch[Columns.OBS])}
-
-
-def config_of(*ids, **settings):
-    config = AlgorithmConfig(learner_class=Regression, lr=0.1, seed=3)
-    spec = MultiRLModuleSpec({name: RLModuleSpec(Linear) for name in ids or ("default_policy",)})
-    return config.rl_module(rl_module_spec=spec).training(**settings)
 
 
 def built(*ids, **settings):
     learner = config_of(*ids, **settings).build_learner()
     learner.build()
     return learner
-
-
-def rows(count, seed=0):
-    generator = np.random.default_rng(seed)
-    return {Columns.OBS: generator.normal(size=(count, 3)), "target": generator.normal(size=count)}
 
 
 def cut(batch, *places):

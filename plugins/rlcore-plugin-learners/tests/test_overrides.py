@@ -9,7 +9,7 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
 from rlcore_plugin_learners.config_names import REFUSED, RENAMED
-from rlcore_plugin_learners.originals import table
+from rlcore_plugin_learners.originals import TABLE
 
 from rlcore import (
     AlgorithmConfig,
@@ -130,7 +130,7 @@ def group_of(kind, folder):
 def use_config(kind, folder):
     config = kind()
     config.env_runners(num_env_runners=2).debugging(seed=1).framework("torch").multi_agent(policies={"default_policy"})
-    for method in table()["settings"]:
+    for method in TABLE["settings"]:
         getattr(config, method)()
     use_learners(folder=folder, config=kind)
     config.environment(observation_space=OBSERVATIONS, action_space=ACTIONS).rl_module(model_config={"hidden": [8]})
@@ -149,7 +149,7 @@ def use_config(kind, folder):
 
 
 USES = {
-    "PPOTorchLearner": (PPOTorchLearner, lambda kind, folder: use_learners(kind, folder=folder)),
+    "Learner": (PPOTorchLearner, lambda kind, folder: use_learners(kind, folder=folder)),
     "RLModule": (Policy, lambda kind, folder: use_learners(module=kind, folder=folder)),
     "MultiRLModule": (MultiRLModule, lambda kind, folder: use_learners(several=kind, folder=folder)),
     "LearnerGroup": (LearnerGroup, group_of),
@@ -157,7 +157,7 @@ USES = {
 }
 
 
-NAMES = [(of, name) for of in USES for name in table()["names"][of] if name not in ("learner_class", "rl_module_spec")]
+NAMES = [(of, name) for of in USES for name in TABLE["names"][of] if name not in ("learner_class", "rl_module_spec")]
 
 
 @pytest.mark.parametrize(("of", "name"), NAMES)
@@ -209,7 +209,7 @@ def test_what_changes_nothing_is_no_override():
 
 def test_the_mechanism_is_for_any_class_and_library():
     class Here(Carries):
-        original = Original("There", lambda: frozenset({"run", "stop"}), {"stop": "override end"})
+        original = Original("There", {"Here": ["run", "stop"]}, {"stop": "override end"})
 
         def run(self):
             return 1
@@ -235,23 +235,23 @@ def test_settings_of_other_parts_are_kept_and_checked():
 def test_every_name_of_a_config_answers_or_says_what_to_write_instead():
     config = AlgorithmConfig()
     answered, refused = [], {}
-    for name in table()["names"]["AlgorithmConfig"]:
+    for name in TABLE["names"]["AlgorithmConfig"]:
         if not name.startswith("_"):
             try:
                 getattr(config, name)
                 answered.append(name)
             except AttributeError as error:
                 refused[name] = str(error)
-    assert set(refused) == (set(REFUSED) | set(RENAMED)) & set(table()["names"]["AlgorithmConfig"])
+    assert set(refused) == (set(REFUSED) | set(RENAMED)) & set(TABLE["names"]["AlgorithmConfig"])
     assert len(answered) > len(refused)
     assert all(f"RLlib's AlgorithmConfig.{name} is not here; " in told for name, told in refused.items())
     for name in RENAMED.values():
         assert hasattr(config, name), name
 
 
-@pytest.mark.parametrize("method", sorted(table()["settings"]))
+@pytest.mark.parametrize("method", sorted(TABLE["settings"]))
 def test_every_keyword_of_a_config_is_set_kept_or_refused_by_name(method):
-    for name in table()["settings"][method]:
+    for name in TABLE["settings"][method]:
         config = AlgorithmConfig()
         if name in (*REFUSED, *RENAMED):
             with pytest.raises(NotSupportedError, match=f"AlgorithmConfig.{method} has no '{name}': "):

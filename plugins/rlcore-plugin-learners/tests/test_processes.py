@@ -18,43 +18,18 @@ from rlcore import (
     Columns,
     LearnerGroup,
     MultiAgentBatch,
-    MultiRLModuleSpec,
     PPOConfig,
-    RLModule,
     RLModuleSpec,
-    TorchLearner,
 )
 from rlcore.errors import ConfigError, NotSupportedError, NumericalError, RankLost
+from tests import regression
+from tests.regression import Linear, Regression, rows
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the memory of learners needs Linux")
 
 
-class Linear(RLModule):
-    def setup(self):
-        self.net = torch.nn.Linear(3, 1)
-
-    def _forward(self, batch):
-        return {"output": self.net(batch[Columns.OBS])}
-
-
-class Regression(TorchLearner):
-    """The squared error; rows with the column `kill` kill the process that has them."""
-
-    def compute_loss_for_module(self, *, module_id, config, batch, fwd_out):
-        if "kill" in batch and batch["kill"].any():
-            os.kill(os.getpid(), signal.SIGKILL)
-        return (fwd_out["output"].squeeze(-1) - batch["target"]).square().mean()
-
-
 def config_of(num_learners, *ids, **settings):
-    config = AlgorithmConfig(learner_class=Regression, lr=0.1, seed=3).learners(num_learners=num_learners)
-    spec = MultiRLModuleSpec({name: RLModuleSpec(Linear) for name in ids or ("default_policy",)})
-    return config.rl_module(rl_module_spec=spec).training(**settings)
-
-
-def rows(count, seed=0):
-    generator = np.random.default_rng(seed)
-    return {Columns.OBS: generator.normal(size=(count, 3)), "target": generator.normal(size=count)}
+    return regression.config_of(*ids, **settings).learners(num_learners=num_learners)
 
 
 def process_number(learner):

@@ -4,42 +4,19 @@ import os
 import signal
 import time
 
-import numpy as np
 import pytest
 import ray
-import torch
 from ray.util.placement_group import placement_group, remove_placement_group
 from rlcore_plugin_testing.compare import difference
 
-from rlcore import AlgorithmConfig, Columns, LearnerGroup, RLModule, RLModuleSpec, TorchLearner
+from rlcore import Columns, LearnerGroup, RLModuleSpec
 from rlcore.errors import ConfigError, RankLost
-
-
-class Linear(RLModule):
-    def setup(self):
-        self.net = torch.nn.Linear(3, 1)
-
-    def _forward(self, batch):
-        return {"output": self.net(batch[Columns.OBS])}
-
-
-class Regression(TorchLearner):
-    """The squared error; rows with the column `kill` kill the process that has them."""
-
-    def compute_loss_for_module(self, *, module_id, config, batch, fwd_out):
-        if "kill" in batch and batch["kill"].any():
-            os.kill(os.getpid(), signal.SIGKILL)
-        return (fwd_out["output"].squeeze(-1) - batch["target"]).square().mean()
+from tests import regression
+from tests.regression import Linear, rows
 
 
 def config_of(num_learners, **settings):
-    config = AlgorithmConfig(learner_class=Regression, lr=0.1, seed=3).rl_module(rl_module_spec=RLModuleSpec(Linear))
-    return config.learners(num_learners=num_learners, **{"num_cpus_per_learner": 0.1, **settings})
-
-
-def rows(count, seed=0):
-    generator = np.random.default_rng(seed)
-    return {Columns.OBS: generator.normal(size=(count, 3)), "target": generator.normal(size=count)}
+    return regression.config_of().learners(num_learners=num_learners, **{"num_cpus_per_learner": 0.1, **settings})
 
 
 def process_number(learner):

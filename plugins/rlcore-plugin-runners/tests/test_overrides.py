@@ -4,11 +4,11 @@ import inspect
 
 import pytest
 import rlcore_plugin_runners as runners
-from rlcore_plugin_runners.originals import table
 
 from rlcore.errors import NotSupportedError
+from rlcore.types import originals
 
-NAMES = table()["names"]
+NAMES = originals("rlcore_plugin_runners")["names"]
 OFF_POLICY = {"min_steps_learn": 32, "replay_size": 200, "batch_size": 8, "replay_ratio": 1}
 SEQUENCES = {"min_steps_learn": 32, "replay_size": 400, "batch_T": 8, "batch_B": 2, "warmup_T": 4}
 ALGOS = {

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from importlib.resources import files
-
 import pytest
 import torch
 from tensordict import TensorDict
@@ -12,9 +9,10 @@ from tensordict import TensorDict
 import rlcore.algorithms
 from rlcore.algorithms import ReinforceTrainer
 from rlcore.errors import NotSupportedError
+from rlcore.types import originals
 
-TABLE = json.loads(files("rlcore_plugin_torchrl.algorithms").joinpath("torchrl_names.json").read_text())
-NAMES = sorted((kind, name) for kind, names in TABLE.items() if kind != "torchrl" for name in names)
+TABLE = originals("rlcore_plugin_torchrl")["names"]
+NAMES = [(kind, name) for kind, names in TABLE.items() if kind in rlcore.algorithms.__all__ for name in names]
 
 
 class Batches:

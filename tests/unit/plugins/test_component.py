@@ -90,3 +90,26 @@ def test_find_knows_kinds_apart():
         registry.find("loss", "other:same")
     with pytest.raises(PluginError, match=r"unknown loss 'sane'; did you mean 'same'\?; known here: same"):
         registry.find("loss", "sane")
+
+
+class TakesParts(Takes):
+    class Config(BaseModel, extra="forbid"):
+        shape: str
+        size: int = 1
+
+
+def test_use_names_a_part_of_a_component_that_declares_the_key_of_parts():
+    registry = Registry()
+    registry.add(
+        [Component("hook", "mine", TakesParts, part_key="shape"), Component("loss", "mine", TakesParts)], OWNER
+    )
+    entry = registry.find("hook", "mine:Round")
+    assert (entry.use, entry.target()) == ("mine:Round", TakesParts)
+    assert dict(entry.schema()(size=2)) == {"shape": "Round", "size": 2}
+    assert entry.schema()(shape="Round").shape == "Round"
+    with pytest.raises(ValueError, match="Input should be 'Round'"):
+        entry.schema()(shape="Flat")
+    assert dict(registry.find("hook", "mine").schema()(shape="Flat")) == {"shape": "Flat", "size": 1}
+    for kind, use in [("loss", "mine:Round"), ("hook", "other:Round"), ("hook", "Round")]:
+        with pytest.raises(PluginError, match=f"unknown {kind} '{use}'"):
+            registry.find(kind, use)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+from rlcore.types import names_of_originals
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 ALL_MODULES: Final = "__all_modules__"
@@ -59,8 +61,8 @@ def override(of: type) -> Callable[[Method], Method]:
     """
 
     def check(method: Method) -> Method:
-        original = getattr(of, "original", None)  # of whose names a class that is constructed says which are called
-        if method.__name__ not in dir(of) and (original is None or method.__name__ not in original.names()):
+        # a name that is the original's alone is refused when the class is constructed, which says what to override
+        if method.__name__ not in {*dir(of), *names_of_originals(of)}:
             raise NameError(f"{method.__qualname__} replaces nothing: {of.__name__} has no {method.__name__}")
         return method
 

@@ -14,7 +14,7 @@ from rlcore_plugin_learners.columns import DEFAULT_MODULE_ID
 from rlcore_plugin_learners.config_names import RENAMED
 from rlcore_plugin_learners.module import RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
-from rlcore_plugin_learners.originals import CONFIG, table
+from rlcore_plugin_learners.originals import CONFIG, TABLE
 from rlcore_plugin_learners.other_settings import OtherSettings
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class AlgorithmConfig(Carries, OtherSettings):
             ConfigError: there is no such setting.
         """
         names = [entry.name for entry in fields(self) if entry.name not in _OF_METHODS]
-        kept = [*table()["settings"]["training"], *_OF_SAMPLING]
+        kept = [*TABLE["settings"]["training"], *_OF_SAMPLING]
         for name in settings:
             if name not in (*names, *kept, *RENAMED):
                 raise ConfigError(f"{type(self).__name__}.training has no {name!r}{did_you_mean(name, names)}")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from functools import cache, partial
-from importlib.resources import files
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
-from rlcore.types import Original
+from rlcore.types import Original, originals
 from rlcore_plugin_learners.config_names import REFUSED, RENAMED
 
 _FILES: Final = dict.fromkeys(
@@ -46,27 +43,12 @@ _MODULE: Final = {
 }
 
 
-@cache
-def table() -> Mapping[str, Any]:
-    """Return the names of RLlib's classes, and the version that they are of."""
-    content: dict[str, Any] = json.loads(files(__package__).joinpath("originals.json").read_text())
-    return content
-
-
-def _names(kind: str) -> frozenset[str]:
-    return frozenset(table()["names"][kind])
-
-
-def of(kind: str, instead: Mapping[str, str]) -> Original:
-    """Return the class of RLlib of this name."""
-    return Original("RLlib", partial(_names, kind), instead)
-
-
-LEARNER: Final = of("PPOTorchLearner", _LEARNER)
-LEARNER_GROUP: Final = of("LearnerGroup", {**_FILES, **_PARTS, **_UPDATES})
-RL_MODULE: Final = of("RLModule", _MODULE)
-MULTI_RL_MODULE: Final = of(
-    "MultiRLModule",
+TABLE: Final = originals(__package__)
+_OF_RLLIB: Final = partial(Original, "RLlib", TABLE["names"])
+LEARNER: Final = _OF_RLLIB(_LEARNER)
+LEARNER_GROUP: Final = _OF_RLLIB({**_FILES, **_PARTS, **_UPDATES})
+RL_MODULE: Final = _OF_RLLIB(_MODULE)
+MULTI_RL_MODULE: Final = _OF_RLLIB(
     {
         **_MODULE,
         **dict.fromkeys(
@@ -76,8 +58,7 @@ MULTI_RL_MODULE: Final = of(
         "_forward": "override _forward_train, _forward_exploration and _forward_inference",
     },
 )
-CONFIG: Final = of(
-    "AlgorithmConfig",
+CONFIG: Final = _OF_RLLIB(
     {
         **REFUSED,
         **{name: f"it is {now}" for name, now in RENAMED.items()},

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Self
 
 from rlcore.errors import ConfigError, NoSuchAttributeError, NotSupportedError, did_you_mean
 from rlcore_plugin_learners.config_names import DEFAULTS, REFUSED, RENAMED
-from rlcore_plugin_learners.originals import table
+from rlcore_plugin_learners.originals import TABLE
 from rlcore_plugin_learners.recorded import Recorded, record
 
 
@@ -30,7 +30,7 @@ class OtherSettings(Recorded):
     _is_frozen: bool
 
     def __getattr__(self, name: str) -> Any:
-        settings = table()["settings"]
+        settings = TABLE["settings"]
         kept = {key: value for several in vars(self).get("others", {}).values() for key, value in several.items()}
         if name in settings and name not in RENAMED:
             return partial(self._keep, name)
@@ -40,7 +40,7 @@ class OtherSettings(Recorded):
             return self.train_batch_size // (self.num_learners or 1)
         if name == "is_atari":
             return str(self.env).startswith("ALE/")
-        defaults = table()["defaults"] | DEFAULTS
+        defaults = TABLE["defaults"] | DEFAULTS
         if name in defaults:
             return copy.deepcopy(defaults[name])
         told = _instead(name)
@@ -56,7 +56,7 @@ class OtherSettings(Recorded):
 
     def _keep(self, method: str, **settings: Any) -> Self:
         """Keep settings that no learner reads, as a method of that name takes them."""
-        known = table()["settings"][method]
+        known = TABLE["settings"][method]
         for name in settings:
             _refuse(name, f"{type(self).__name__}.{method}")
             if name not in known:
@@ -185,7 +185,7 @@ class OtherSettings(Recorded):
 
 def _method_of(name: str) -> str | None:
     """Return the method that keeps a setting; None for none."""
-    return next((method for method, names in table()["settings"].items() if name in names), None)
+    return next((method for method, names in TABLE["settings"].items() if name in names), None)
 
 
 def _instead(name: str) -> str | None:

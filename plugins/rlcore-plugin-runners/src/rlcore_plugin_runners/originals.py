@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from functools import cache, partial
-from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
-from rlcore.types import Carries, Original
+from rlcore.types import Carries, Original, originals
 
 _NETWORK: Final = "hand a network to ModelCls, or write a model"
 _LOSS: Final = "override optimize_agent, or write a loss"
@@ -54,30 +50,7 @@ _INSTEAD: Final = {
 }
 
 
-@cache
-def table() -> Mapping[str, Any]:
-    """Return the names of rlpyt's classes, and the version that they are of."""
-    content: dict[str, Any] = json.loads(files(__package__).joinpath("originals.json").read_text())
-    return content
-
-
-def _names(kind: str) -> frozenset[str]:
-    return frozenset(table()["names"][kind])
-
-
 class CarriesRlpyt(Carries):
     """Base of what carries the names of a class of rlpyt, which is that of its own name."""
 
-    original = Original("rlpyt", frozenset, {})
-
-    def __init_subclass__(cls, **keys: Any) -> None:
-        super().__init_subclass__(**keys)
-        if cls.__module__.partition(".")[0] == __package__ and cls.__name__ in table()["names"]:
-            cls.original = Original("rlpyt", partial(_names, cls.__name__), _INSTEAD)
-
-
-def overridden(part: CarriesRlpyt) -> list[str]:
-    """Return the names of rlpyt's class that the class of a part overrides."""
-    ours = next(kind for kind in type(part).__mro__ if kind.__module__.partition(".")[0] == __package__)
-    mine = type(part).__mro__[: type(part).__mro__.index(ours)]
-    return sorted(name for name in part.original.names() if any(name in vars(kind) for kind in mine))
+    original = Original("rlpyt", originals(__package__)["names"], _INSTEAD)

@@ -14,11 +14,11 @@ import tomli_w
 
 from rlcore.errors import ConfigError, NotSupportedError, RlcoreError
 from rlcore.process import companion, how_it_ended
+from rlcore.types import is_overridden, names_of_originals
 from rlcore_plugin_runners.affinity import bound, cpus_of
 from rlcore_plugin_runners.agents import Agent
 from rlcore_plugin_runners.algos import Algorithm
 from rlcore_plugin_runners.context import current
-from rlcore_plugin_runners.originals import overridden
 from rlcore_plugin_runners.runners import MinibatchRl, write_params
 from rlcore_plugin_runners.samplers import SerialSampler
 from rlcore_plugin_runners.trajectories import TrajInfo
@@ -134,10 +134,11 @@ class SyncRl(MinibatchRl):
                 "starts have one device; leave cuda_idx out, or give all the same"
             )
         for part in (self, self.algo, self.agent, self.sampler):
-            if names := overridden(part):
+            names = [name for name in names_of_originals(type(part)) if is_overridden(part, name, __package__)]
+            if names:
                 raise NotSupportedError(
-                    f"{type(part).__name__}.{names[0]} would never be called: each of the {self.world_size} processes "
-                    "builds the run from its config; hooks of a config are in all of them"
+                    f"{type(part).__name__}.{min(names)} would never be called: each of the {self.world_size} "
+                    "processes builds the run from its config; hooks of a config are in all of them"
                 )
         infos = self.sampler.TrajInfoCls
         if infos is not TrajInfo:

@@ -9,9 +9,10 @@ def _hook(name: str, module: str, config: str, summary: str) -> Component:
     return Component("hook", name, f"{place}:from_config", f"{place}:{config}", summary)
 
 
-def _part(kind: str, module: str, name: str, summary: str) -> Component:
+def _part(kind: str, module: str, name: str, summary: str, part_key: str = "part") -> Component:
     """Return the component of a part of `parts/`, which is called as the library is."""
-    return Component(kind, "torchrl", f"rlcore_plugin_torchrl.parts.{module}:{name}", summary=summary)
+    place = f"rlcore_plugin_torchrl.parts.{module}:{name}"
+    return Component(kind, "torchrl", place, summary=summary, part_key=part_key)
 
 
 @hookimpl
@@ -19,7 +20,7 @@ def provide_components() -> list[Component]:
     """Return what a config can name: parts of TorchRL, and hook objects; the names of scripts are lent to rlcore."""
     return [
         _part("env", "env", "TorchRLEnv", "an env of TorchRL by name, with its transforms"),
-        _part("model", "model", "TorchRLModel", "networks of TorchRL by name"),
+        _part("model", "model", "TorchRLModel", "networks of TorchRL by name", part_key=""),
         _part("loss", "loss", "TorchRLLoss", "a loss of TorchRL by name"),
         _part("estimator", "estimator", "TorchRLEstimator", "a value estimator of TorchRL by name"),
         _part("buffer", "buffer", "TorchRLBuffer", "a replay buffer of TorchRL by name"),

@@ -1,21 +1,20 @@
 """Each name of TorchRL's hook objects, overridden: it is here to be called, or refused by name."""
 
-import json
-from importlib.resources import files
-
 import pytest
-from rlcore_plugin_torchrl.hooks import stock
+from rlcore_plugin_torchrl.hooks.stock import StockHook
 
 import rlcore
 from rlcore.errors import NotSupportedError
+from rlcore.types import originals
 from rlcore.types.overrides import refuse_overrides
-
-TABLE = json.loads(files(stock.__package__).joinpath("torchrl_names.json").read_text())
-NAMES = [(kind, name) for kind, names in TABLE.items() if kind != "torchrl" for name in names]
 
 
 def kind_of(name):
-    return getattr(rlcore, name)
+    return getattr(rlcore, name, object)
+
+
+TABLE = originals("rlcore_plugin_torchrl")["names"]
+NAMES = [(kind, name) for kind, names in TABLE.items() if issubclass(kind_of(kind), StockHook) for name in names]
 
 
 @pytest.mark.parametrize(("kind", "name"), NAMES)

@@ -2,6 +2,7 @@
 
 import copy
 
+import jsonschema
 import pytest
 import torch
 from rlcore_plugin_torchrl.parts.env import TorchRLEnv
@@ -9,6 +10,7 @@ from rlcore_plugin_torchrl.parts.library import part_class, torchrl_module
 from rlcore_plugin_torchrl.parts.loss import buildable
 
 from rlcore import Context
+from rlcore.config.schema import config_schema
 from rlcore.config.sections import load_config
 from rlcore.errors import ConfigError, MissingPluginError
 from rlcore.run.build import build
@@ -56,12 +58,42 @@ def trained(config, write=False, **options):
     return trainer
 
 
-@pytest.mark.parametrize(("section", "part"), [("env", "gym"), ("loss", "SACLoss"), ("buffer", "ReplayBuffer")])
-def test_a_part_in_the_place_of_a_component_is_refused_with_what_to_write(section, part):
-    config = config_of("SACLoss") | {section: {"use": f"torchrl:{part}"}}
-    message = f"unknown {section} 'torchrl:{part}': write use = 'torchrl' and part = '{part}'"
-    with pytest.raises(ConfigError, match=message):
-        load_config(config)
+def test_a_part_is_named_in_use_as_by_its_key():
+    config = config_of("DQNLoss")
+    config["loss"]["gamma"] = 0.9
+    named = {
+        **config,
+        "env": {"use": "torchrl:gym", **{key: value for key, value in DISCRETE.items() if key not in ("use", "part")}},
+        "loss": {"use": "torchrl:DQNLoss", "gamma": 0.9},
+        "buffer": {**REPLAY, "use": "torchrl:TensorDictReplayBuffer"},
+    }
+    one, other = (trained(which).parts.model.state_dict() for which in (config, named))
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_what_use_names_is_held_against_the_release():
+    config = config_of("SACLoss")
+    for section, keys, told in [
+        ("loss", {"use": "torchrl:SACLos"}, "has no such loss; did you mean 'SACLoss'"),
+        ("env", {"use": "torchrl:gmy"}, "has no such env; did you mean"),
+        ("buffer", {"use": "torchrl:TensorDictReplyBuffer"}, "did you mean 'TensorDictReplayBuffer'"),
+        ("loss", {"use": "torchrl:SACLoss", "gama": 0.9}, r"\[loss\] gama"),
+        ("loss", {"use": "torchrl:SACLoss", "part": "PPOLoss"}, r"\[loss\] part: .*'SACLoss'"),
+        ("optimizer", [{"use": "torchrl:Adam"}], "unknown optimizer 'torchrl:Adam'"),
+        ("model", {"use": "torchrl:MLP"}, "unknown model 'torchrl:MLP'"),
+    ]:
+        with pytest.raises(ConfigError, match=told):
+            load_config(config | {section: keys})
+
+
+def test_the_schema_of_configs_knows_parts_and_their_keyword_arguments():
+    schema = config_schema()
+    (loss,) = [one for one in schema["properties"]["loss"]["anyOf"] if one.get("title") == "loss torchrl"]
+    validator = jsonschema.Draft202012Validator({**loss, "$defs": schema["$defs"]})
+    assert validator.is_valid({"use": "torchrl:SACLoss", "gamma": 0.9, "num_qvalue_nets": 2})
+    assert validator.is_valid({"use": "torchrl", "part": "SACLoss"})
+    assert not validator.is_valid({"use": "sac:SACLoss"})
 
 
 def test_the_losses_of_a_release_can_be_built():

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable
-from functools import cache
-from importlib.resources import files
 from typing import Any, ClassVar, Final
 
 from rlcore import Trainer
 from rlcore.errors import ConfigError
-from rlcore.types import Original, offers
+from rlcore.types import Original, offers, originals
 from rlcore_plugin_torchrl.algorithms.recipes import Recipe
 from rlcore_plugin_torchrl.hooks.log_scalar import LogScalar
 from rlcore_plugin_torchrl.hooks.replay_buffer import ReplayBufferTrainer
@@ -41,13 +38,6 @@ _INSTEAD: Final = {
 }
 
 
-@cache
-def _names_of_torchrl() -> frozenset[str]:
-    table = json.loads(files(__package__).joinpath("torchrl_names.json").read_text())
-    own = {name for kind, names in table.items() if kind != "torchrl" for name in names}
-    return Trainer.original.names() | own
-
-
 class NamedTrainer(Trainer):
     """Registers what an algorithm needs, in the order in which TorchRL's trainer of that name does.
 
@@ -65,7 +55,9 @@ class NamedTrainer(Trainer):
         options: of the recipe, with the values that were handed over.
     """
 
-    original = Original("TorchRL", _names_of_torchrl, {**Trainer.original.instead, **_INSTEAD})
+    original = Original(
+        "TorchRL", originals("rlcore_plugin_torchrl")["names"], {**Trainer.original.instead, **_INSTEAD}
+    )
     recipe: ClassVar[Recipe]
 
     def __init_subclass__(cls) -> None:

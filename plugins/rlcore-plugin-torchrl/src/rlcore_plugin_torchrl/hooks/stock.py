@@ -1,14 +1,11 @@
-"""The base of the hook objects that TorchRL has too; a file beside has the names that a subclass may override."""
+"""The base of the hook objects that TorchRL has too; `originals.json` has the names that a subclass may override."""
 
 from __future__ import annotations
 
-import json
-from functools import cache, partial
-from importlib.resources import files
 from typing import Final
 
 from rlcore import TrainerHookBase
-from rlcore.types import Carries, Original
+from rlcore.types import Carries, Original, originals
 
 _SENDS: Final = "hand policy_weights_getter, or register an operation at post_steps"
 _INSTEAD: Final = {
@@ -21,15 +18,7 @@ _INSTEAD: Final = {
 }
 
 
-@cache
-def _names(kind: str) -> frozenset[str]:
-    return frozenset(json.loads(files(__package__).joinpath("torchrl_names.json").read_text()).get(kind, ()))
-
-
 class StockHook(Carries, TrainerHookBase):
     """Refuses a subclass that overrides what would never be called; see `rlcore.types.Carries`."""
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if cls.__module__.startswith("rlcore_plugin_torchrl."):
-            cls.original = Original("TorchRL", partial(_names, cls.__name__), _INSTEAD)
+    original = Original("TorchRL", originals("rlcore_plugin_torchrl")["names"], _INSTEAD)

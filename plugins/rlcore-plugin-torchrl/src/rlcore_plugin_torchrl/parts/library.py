@@ -82,7 +82,7 @@ def part_class(kind: str, name: str, key: str) -> type:
     plain = {_plain(known_name): part for known_name, part in known.items()}
     part = plain.get(_plain(name)) or (short.get(_plain(name)) if ending else None)
     if part is None:
-        raise ConfigError(f"{key} = {name!r}: TorchRL has no such {kind}{did_you_mean(name, known)}")
+        raise ConfigError(f"{key} = {name!r}: TorchRL has no such {kind}{did_you_mean(name, [*known, *short])}")
     return part
 
 
