@@ -75,6 +75,7 @@ PUBLISHED: Final = {
     "device": Published({"collector": ("device",)}),
     "dqn": Published({"loss": ("c51", "dqn", "qr-dqn", "r2d2"), "model": ("q-network", "recurrent-q-network")}),
     "envpool": Published({"env": ("envpool",)}),
+    "flashsac": Published({"loss": ("categorical-sac",), "model": ("blocks",), "transform": ("return-scale",)}),
     "gymnasium": Published({"env": ("gymnasium",), "transform": ("observation-norm",)}),
     "health": Published({"hook": ("health",)}, of_core=True),
     "import": Published({}, commands={"import": "make a run folder of a model that another library trained"}),
