@@ -86,11 +86,11 @@ class BatchNorm(nn.Module):
         if statistics is Statistics.RUNNING or samples < 2:
             slope = (self.running_var + BATCH_EPS).rsqrt() * scale
             return torch.addcmul(shift - self.running_mean * slope, inputs, slope)
-        variance, mean = torch.var_mean(inputs, -2, correction=0, keepdim=True)
-        slope = (variance + BATCH_EPS).rsqrt() * scale
+        normalise = _as_formula if torch.compiler.is_compiling() else _by_kernel
+        outputs, mean, variance = normalise(inputs, scale, shift)
         if statistics is Statistics.MOVED:
             self._move(mean.detach(), variance.detach() * (samples / (samples - 1)))
-        return torch.addcmul(shift - mean * slope, inputs, slope)
+        return outputs
 
     def bounds(self) -> Iterator[Bound]:
         """Yield the bound of scale and shift together."""
@@ -100,6 +100,30 @@ class BatchNorm(nn.Module):
     def _move(self, mean: Tensor, variance: Tensor) -> None:
         self.running_mean.lerp_(mean, self._momentum)
         self.running_var.lerp_(variance, self._momentum)
+
+
+def _as_formula(inputs: Tensor, scale: Tensor, shift: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return normalised inputs, the means and the variances `[copy, 1, feature]`; the compiler makes few loops of it.
+
+    Args:
+        inputs: `[copy, sample, feature]`.
+        scale: `[copy, 1, feature]`.
+        shift: `[copy, 1, feature]`.
+    """
+    mean = inputs.mean(-2, keepdim=True)
+    centred = inputs - mean
+    variance = centred.square().mean(-2, keepdim=True)
+    return torch.addcmul(shift, centred, (variance + BATCH_EPS).rsqrt() * scale), mean, variance
+
+
+def _by_kernel(inputs: Tensor, scale: Tensor, shift: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return what `_as_formula` does, by torch's kernel: eager, it takes a third of the time."""
+    copies = zip(inputs.unbind(0), scale.unbind(0), shift.unbind(0), strict=True)
+    each = [
+        torch.native_batch_norm(one, weight[0], bias[0], None, None, True, 0.0, BATCH_EPS) for one, weight, bias in copies
+    ]
+    outputs, means, slopes = (torch.stack(several) for several in zip(*each, strict=True))
+    return outputs, means.unsqueeze(1), (slopes.square().reciprocal() - BATCH_EPS).unsqueeze(1)
 
 
 class LayerNorm(nn.Module):
