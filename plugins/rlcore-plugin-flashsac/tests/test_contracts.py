@@ -1,33 +1,103 @@
-"""The contract of losses, and the values of this one."""
+"""The contracts of the plugin, the model, the loss and the transform."""
 
-from pathlib import Path
+import torch
+from rlcore_plugin_flashsac.return_scale import RewardScale
+from rlcore_plugin_testing.contracts import LossContract, ModelContract, PluginContract, TransformContract
+from rlcore_plugin_testing.contracts.data import made_up, observations
 
-import pytest
-from rlcore_plugin_testing.contracts import LossContract, PluginContract
-from rlcore_plugin_testing.contracts.data import minibatch
-
-import rlcore
-
-EXAMPLE = Path(__file__).with_name("example.toml")
+from .sections import FLASH, OF_PAPERS, around
 
 
 class TestPlugin(PluginContract):
     plugin = "flashsac"
 
 
-class TestFlashsacLoss(LossContract):
-    use = "flashsac"
+class BlocksContract(ModelContract):
+    """The critics see actions besides, and the temperature sees nothing."""
 
-    def test_the_coefficients_weigh_their_terms(self):
-        context = self.bench()
-        entries = minibatch(context)
-        once = self.make(context, critic_coef=1.0, entropy_coef=1.0)(entries)
-        twice = self.make(context, critic_coef=2.0, entropy_coef=2.0)(entries)
-        for name, factor in (("loss_actor", 1), ("loss_critic", 2), ("loss_entropy", 2)):
-            assert twice[name].item() == pytest.approx(factor * once[name].item())
-        assert once["loss_entropy"].item() == pytest.approx(-once["entropy"].item())
+    use = "flashsac:blocks"
+    around = FLASH
+    config = {key: value for key, value in FLASH["model"].items() if key != "use"}
+
+    def behaviour(self, component, context):
+        seen, actions = observations(context.env_spec, 5), component.box.from_unit(torch.linspace(-1, 1, 10).view(5, 2))
+        with torch.no_grad():
+            found = {part: getattr(component, part)(seen, actions) for part in ("critics", "target_critics")}
+            return {**found, "actor": component.actor(seen), "temperature": component.temperature()}
 
 
-def test_the_example_trains(tmp_path):
-    config = rlcore.load_config(EXAMPLE, ["run.total_frames=1_024", f"run.folder='{tmp_path}'"])
-    assert rlcore.build(config).trainer.train().frames == 1024
+class TestBlocks(BlocksContract):
+    pass
+
+
+class TestPlainBlocks(BlocksContract):
+    config = {**BlocksContract.config, **OF_PAPERS["xqc"], "random_frames": 10}
+
+
+class TestSphericalBlocks(BlocksContract):
+    config = {**BlocksContract.config, **OF_PAPERS["simbav2"]}
+
+
+class TestResidualBlocks(BlocksContract):
+    config = {**BlocksContract.config, **OF_PAPERS["bro"], "critics": 3}
+
+
+class StatisticsKept(LossContract):
+    """Each call finds the running statistics of the first, so that the losses of two calls can be compared."""
+
+    use = "flashsac:categorical-sac"
+
+    def make(self, context, **changes):
+        loss = super().make(context, **changes)
+        forward = loss.forward
+
+        def restoring(minibatch, names=None):
+            moving = {name: buffer for name, buffer in loss.named_buffers() if "running" in name}
+            kept = {name: buffer.clone() for name, buffer in moving.items()}
+            result = forward(minibatch, names)
+            for name, buffer in moving.items():
+                buffer.copy_(kept[name])
+            return result
+
+        loss.forward = restoring
+        return loss
+
+
+class TestFlashSAC(StatisticsKept):
+    around = FLASH
+
+
+class TestXQC(StatisticsKept):
+    around = around(model=OF_PAPERS["xqc"])
+    config = {"target_entropy": -1.0}
+
+
+class TestSimbaV2(StatisticsKept):
+    around = around(model=OF_PAPERS["simbav2"])
+    config = {"temperature": 0.1}
+
+
+class TestBRO(StatisticsKept):
+    around = around(model=OF_PAPERS["bro"])
+
+
+class TestReturnScale(TransformContract):
+    use = "flashsac:return-scale"
+
+    def exercise(self, component, context):
+        self.learnt(component, context, [True, False, False])
+
+    def behaviour(self, component, context):
+        return [self.learnt(component, context, [False, False, True, False]) for _ in range(2)]
+
+    def learnt(self, component, context, flags):
+        """Return the scale after a batch of random rewards; `flags` are the ends of env 0."""
+        ends = torch.zeros(2, len(flags), dtype=torch.bool)
+        ends[0] = torch.tensor(flags)
+        mask = torch.ones_like(ends)
+        mask[:, 1] = False
+        batch = made_up(context, ends, torch.zeros_like(ends), mask)
+        before, scale = batch["next", "reward"].clone(), RewardScale()
+        component.fill(scale, 5.0)
+        assert torch.equal(component.batch(batch)["next", "reward"], before)
+        return scale.value.clone()

@@ -34,7 +34,8 @@ class BlocksActor(nn.Module):
     def forward(self, observation: Tensor) -> Tensor:
         """Return the parameters of the distribution, by the running statistics."""
         rows = observation.reshape(-1, observation.shape[-1])
-        return self.parameters_of(rows).reshape(*observation.shape[:-1], -1)
+        outputs = self.parameters_of(rows)
+        return outputs.reshape(*observation.shape[:-1], outputs.shape[-1])
 
     def parameters_of(self, observation: Tensor, statistics: Statistics = Statistics.RUNNING) -> Tensor:
         """Return the parameters `[sample, 2 * action]` of observations `[sample, inputs]`.

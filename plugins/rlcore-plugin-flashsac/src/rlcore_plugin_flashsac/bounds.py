@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import torch
-from rlcore.learners import TargetUpdater
 from torch import Tensor, nn
+
+from rlcore.learners import TargetUpdater
 
 # parameters, and what maps their values to those within the bound
 Bound: TypeAlias = tuple[tuple[nn.Parameter, ...], Callable[[Sequence[Tensor]], list[Tensor]]]

@@ -51,7 +51,7 @@ class CategoricalCritics(nn.Module):
         """Return the mean returns `[critic, ..., 1]` of actions `[..., action]` in the env's units."""
         batch_shape = action.shape[:-1]
         unit = self._box.to_unit(action).reshape(-1, action.shape[-1])
-        values = self.values(observation.reshape(len(unit), -1), unit)
+        values = self.values(observation.reshape(-1, observation.shape[-1]), unit)
         return values.reshape(self.critics, *batch_shape, 1)
 
     def log_probs(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Self
 
 import torch
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 from rlcore_plugin_replay.td_errors import WEIGHT
 from rlcore_plugin_sac.critics import frozen, whole
 from rlcore_plugin_sac.entropy import FixedTemperature, SoftLoss, check_bounded_entropy
@@ -188,9 +188,7 @@ def _check(model: Any, context: Context) -> None:
         ConfigError: the one or the other.
     """
     if not isinstance(model.critics, CategoricalCritics):
-        raise ConfigError(
-            '[loss] categorical-sac needs critics of distributions; set [model] use = "flashsac:blocks"'
-        )
+        raise ConfigError('[loss] categorical-sac needs critics of distributions; set [model] use = "flashsac:blocks"')
     if context.group.size > 1:
         raise ConfigError(
             "[loss] categorical-sac learns how far returns reach, and normalises, by what one process sees; with "

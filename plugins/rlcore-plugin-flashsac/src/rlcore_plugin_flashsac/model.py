@@ -20,7 +20,6 @@ from rlcore_plugin_flashsac.actor import BlocksActor
 from rlcore_plugin_flashsac.blocks import BatchedNetwork, Block, Shape
 from rlcore_plugin_flashsac.bounds import Bounded, bounds_of, keep
 from rlcore_plugin_flashsac.critics import CategoricalCritics
-from rlcore_plugin_flashsac.held_noise import HeldNoise, HoldingPolicy
 from rlcore_plugin_flashsac.layers import Norm
 from rlcore_plugin_flashsac.return_scale import RewardScale
 
@@ -67,10 +66,6 @@ class BlocksModel(nn.Module):
         initial_temperature: float = Field(
             0.01, gt=0, le=1e6, allow_inf_nan=False, description="weight of the entropy in the beginning"
         )
-        hold_longest: int = Field(16, ge=1, description="most steps for which noise is held; 1: new in each step")
-        hold_exponent: float = Field(
-            2.0, gt=0, allow_inf_nan=False, description="of the zeta distribution of these steps"
-        )
         random_frames: int = Field(10_000, ge=0, description="frames in the beginning whose actions are uniform")
 
         @model_validator(mode="after")
@@ -92,8 +87,6 @@ class BlocksModel(nn.Module):
                 raise ValueError("shift counts for nothing without block = 'spherical'; leave it out")
             if self.block == "plain" and "expansion" in changed:
                 raise ValueError("expansion counts for nothing with plain blocks; leave it out")
-            if self.hold_longest == 1 and "hold_exponent" in changed:
-                raise ValueError("hold_exponent counts for nothing with hold_longest = 1; leave it out")
             return self
 
     def __init__(self, config: Config, context: Context) -> None:
@@ -118,20 +111,12 @@ class BlocksModel(nn.Module):
         self.target_critics = copy.deepcopy(self.critics).requires_grad_(False)
         self.temperature = Temperature(config.initial_temperature)
         self.reward_scale = RewardScale()
-        self.policy = self._policy(config, context)
+        actor: Any = self.actor
+        self.policy = SamplingPolicy(actor, self.box, config.random_frames, context)
 
     def parts(self) -> tuple[str, ...]:
         """Return the names of the networks, and of the temperature."""
         return ("actor", "critics", "target_critics", "temperature")
-
-    def _policy(self, config: Config, context: Context) -> SamplingPolicy:
-        actor: Any = self.actor
-        if config.hold_longest == 1:
-            return SamplingPolicy(actor, self.box, config.random_frames, context)
-        self.held_noise = HeldNoise(
-            context.env_spec.num_envs, self.box.size, config.hold_exponent, config.hold_longest
-        )
-        return HoldingPolicy(actor, self.box, config.random_frames, context, self.held_noise)
 
 
 def _shape(config: BlocksModel.Config, width: int, blocks: int) -> Shape:

@@ -71,6 +71,7 @@ class ReturnScale(PassThrough):
             largest_return: that the scaled returns may have.
         """
         self._scale, self._largest_return = scale, largest_return
+        self._write()
 
     def batch(self, batch: TensorDict) -> TensorDict:
         """Return the batch; take its rewards into the statistics, but for a frozen copy."""
@@ -114,5 +115,5 @@ class ReturnScale(PassThrough):
     def _write(self) -> None:
         if self._scale is None:
             return
-        deviation = float(self._moments.deviation(self._epsilon))
+        deviation = float(self._moments.deviation(self._epsilon))  # 1 before the first reward
         self._scale.value.fill_(max(deviation, self._largest / self._largest_return))

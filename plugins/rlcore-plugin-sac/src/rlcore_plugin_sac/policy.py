@@ -39,7 +39,7 @@ class UniformFirst:
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
         """Sample the noise of a batch, `[time, env, action + 1]`; or `[time, env, action]` without random frames."""
         size, device = self._box.size, generator.device
-        normal = self._normal(steps, num_envs, generator)
+        normal = self._scaled(torch.randn(steps, num_envs, size, generator=generator, device=device))
         if not self._random_frames:
             return normal
         if not self._begins:
@@ -83,9 +83,9 @@ class UniformFirst:
         self._begins = self._first.are_now()
         self._forward: Callable[[Tensor], Tensor] = self._actor.raw()
 
-    def _normal(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
-        """Sample the noise of the actor's actions, `[time, env, action]`; here standard normal, anew in each step."""
-        return torch.randn(steps, num_envs, self._box.size, generator=generator, device=generator.device)
+    def _scaled(self, normal: Tensor) -> Tensor:
+        """Return the noise of the actor's actions, of standard normal noise; here, as it is."""
+        return normal
 
     def _explore(self, outputs: Tensor, noise: Tensor) -> Tensor:
         """Return actions of the outputs of the actor and the noise `[env, action]`."""
@@ -128,8 +128,8 @@ class NoisyPolicy(UniformFirst):
         """Return the actions without noise, `[env, action]`."""
         return self._box.from_unit(outputs)
 
-    def _normal(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
-        return super()._normal(steps, num_envs, generator).mul_(self.schedulable["noise"])
+    def _scaled(self, normal: Tensor) -> Tensor:
+        return normal.mul_(self.schedulable["noise"])
 
     def _explore(self, outputs: Tensor, noise: Tensor) -> Tensor:
         return self._box.from_unit((outputs + noise).clamp_(-1, 1))
