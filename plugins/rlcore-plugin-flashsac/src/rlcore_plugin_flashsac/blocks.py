@@ -73,9 +73,8 @@ class Normed(nn.Module):
 class InvertedBlock(nn.Module):
     """Two layers through a wider one, added to what came in: the inverted residual block of FlashSAC.
 
-    `x + relu(norm(W2 relu(norm(W1 x))))` (Kim et al., 2026, arXiv 2604.04539, section 4.2). Of the kind `residual` the
-    sum takes what the second norm gives, without ReLU, as BroNet does (Nauman et al., 2024, arXiv 2405.16158, figure
-    3).
+    `x + relu(norm(W2 relu(norm(W1 x))))` (Kim et al., 2026, arXiv 2604.04539). Of the kind `residual` the
+    sum takes what the second norm gives, without ReLU, as BroNet does (Nauman et al., 2024, arXiv 2405.16158).
 
     Args:
         copies: how many networks.
@@ -98,7 +97,7 @@ class InvertedBlock(nn.Module):
 class SphericalBlock(nn.Module):
     """A step on the unit sphere towards what two layers give: `unit(x + a (unit(W2 relu(s W1 x)) - x))`.
 
-    Equations 8 to 12 of SimbaV2 (Lee et al., 2025, arXiv 2502.15280); `s` and `a` are learnt, for each feature.
+    The block of SimbaV2 (Lee et al., 2025, arXiv 2502.15280); `s` and `a` are learnt, for each feature.
 
     Args:
         copies: how many networks.
@@ -124,7 +123,7 @@ class SphericalBlock(nn.Module):
 class SphericalEntry(nn.Module):
     """Inputs with a constant beside them to a point of the unit sphere, `unit(s W unit([x, shift]))`.
 
-    Section 4.1 of SimbaV2 (arXiv 2502.15280).
+    The input embedding of SimbaV2 (arXiv 2502.15280).
 
     Args:
         copies: how many networks.

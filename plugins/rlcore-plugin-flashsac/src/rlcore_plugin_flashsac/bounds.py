@@ -18,7 +18,7 @@ _EPS = 1e-8
 
 
 def to_unit(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return weights `[copy, inputs, outputs]` of which those of each output have length 1 (SimbaV2, equation 7)."""
+    """Return weights `[copy, inputs, outputs]` of which those of each output have length 1 (SimbaV2, FlashSAC)."""
     return [weight / torch.linalg.vector_norm(weight, dim=1, keepdim=True).clamp(min=_EPS) for weight in tensors]
 
 

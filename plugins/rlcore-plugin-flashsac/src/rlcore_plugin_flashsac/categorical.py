@@ -39,7 +39,7 @@ def soft_returns(
 ) -> Tensor:
     """Return the values that the atoms of what follows have before a step, `r + discount (z - alpha log pi)`.
 
-    Equation 5 of FlashSAC (arXiv 2604.04539): the entropy is inside the target distribution.
+    As in FlashSAC (arXiv 2604.04539), the entropy is inside the target distribution.
 
     Args:
         reward: `[sample, 1]`, scaled.

@@ -28,7 +28,7 @@ from rlcore_plugin_flashsac.return_scale import ReturnScale
 class CategoricalSACLoss(SoftLoss):
     """SAC of which the critics learn distributions of the scaled return (Kim et al., 2026, arXiv 2604.04539).
 
-    `loss_critics` is the cross entropy to the projected target (equations 4 and 5), a mean over critics and samples.
+    `loss_critics` is the cross entropy to the projected target, a mean over critics and samples.
     The target is the distribution of the critic with the least mean, shifted by the entropy. `loss_actor` and
     `loss_temperature` are those of SAC. With batch norms, critics and their targets see a transition and what follows
     it in one joint batch, as CrossQ does; the critics that value the actor's actions use their running statistics, and
@@ -213,7 +213,7 @@ def _scale_of(context: Context) -> ReturnScale:
 
 
 def _entropy(config: CategoricalSACLoss.Config, actions: int) -> float:
-    """Return the entropy to keep: as given, or that of normal distributions (FlashSAC, equation 7)."""
+    """Return the entropy to keep: as given, or that of normal distributions (FlashSAC)."""
     if config.target_entropy is not None:
         return config.target_entropy
     return 0.5 * actions * math.log(2 * math.pi * math.e * config.target_std**2)

@@ -41,9 +41,9 @@ class RewardScale(nn.Module):
 class ReturnScale(PassThrough):
     """Learns the deviation of the discounted returns and the largest of them; leaves batches as they are.
 
-    The scale is `max(sqrt(variance + epsilon), largest / largest_return)`, so that scaled returns fit the support of the
-    critics (SimbaV2, arXiv 2502.15280, equations 16 and 17; FlashSAC, arXiv 2604.04539, section 4.2). Stored rewards
-    stay raw: a minibatch is scaled as the returns are known at its update.
+    The scale is `max(sqrt(variance + epsilon), largest / largest_return)`, so that scaled returns fit the support of
+    the critics (SimbaV2, arXiv 2502.15280; FlashSAC, arXiv 2604.04539). Stored rewards stay raw: a minibatch is scaled
+    as the returns are known at its update.
 
     """
 
