@@ -51,18 +51,26 @@ def of_bare_loop(compiled: bool) -> Callable[[], None]:
     return lambda: updates(batches[updates.done % len(batches)])
 
 
+SYSTEMS: dict[str, Callable[[str], Callable[[], None]]] = {
+    "rlcore-eager": lambda folder: of_rlcore(folder, False),
+    "bare-eager": lambda folder: of_bare_loop(False),
+    "rlcore-compiled": lambda folder: of_rlcore(folder, True),
+    "bare-compiled": lambda folder: of_bare_loop(True),
+}
+
+
 def main() -> None:
-    """Print the seconds of an update of each, and the ratios of their medians."""
+    """Print the seconds of an update of each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--updates", type=int, default=4, help="of each in a round; an even number")
-    parser.add_argument("--eager-only", action="store_true", help="compile nothing, which takes minutes")
+    parser.add_argument(
+        "--systems", nargs="+", default=list(SYSTEMS), choices=list(SYSTEMS), help="to compile takes minutes"
+    )
     args = parser.parse_args()
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as folder:
-        systems = {"rlcore eager": of_rlcore(folder, False), "bare eager": of_bare_loop(False)}
-        if not args.eager_only:
-            systems |= {"rlcore compiled": of_rlcore(folder, True), "bare compiled": of_bare_loop(True)}
+        systems = {name: SYSTEMS[name](folder) for name in args.systems}
         seconds: dict[str, list[float]] = {name: [] for name in systems}
         for update in systems.values():
             for _ in range(4):

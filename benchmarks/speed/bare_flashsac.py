@@ -1,4 +1,4 @@
-"""One update of FlashSAC as its authors' PyTorch code does it, written anew with nothing around it.
+"""One update of FlashSAC as its authors' PyTorch code does it, written again with nothing around it.
 
 The order, the shapes and the kinds of calls are those of github.com/Holiday-Robot/FlashSAC (MIT): batched critics by
 `einsum`, batch norms of both ends of a transition, targets in training mode, three Adam optimizers with actor and

@@ -139,8 +139,7 @@ PUBLISHED: Final = {
         },
         commands={
             "ckpt": "list, verify, show, prune or convert the checkpoints of a run",
-            "compare": "compare settings over their seeds: mean, interquartile mean (IQM), 95% intervals, probability "
-            "of improvement",
+            "compare": "compare settings by their seeds: mean, interquartile mean (IQM), 95% intervals, who is better",
             "plot": "plot the curves of one or several runs on one figure",
             "report": "write one HTML page about one or several runs, with nothing outside of it",
             "runs": "list what has been trained",

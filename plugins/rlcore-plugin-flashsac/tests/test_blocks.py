@@ -52,7 +52,7 @@ def relu(values):
     return np.maximum(values, 0)
 
 
-def found(made, statistics=Statistics.BATCH):
+def outputs(made, statistics=Statistics.BATCH):
     with torch.no_grad():
         return made(inputs().expand(2, -1, -1), whole, statistics)[1].numpy()
 
@@ -64,7 +64,7 @@ def test_an_inverted_block_is_that_of_flashsac():
     inner = relu(batch_normed(block.widen.norm, mapped(block.widen.map, hidden)))
     hidden = hidden + relu(batch_normed(block.narrow.norm, mapped(block.narrow.map, inner)))
     hidden = hidden / np.sqrt((hidden**2).mean(-1, keepdims=True) + 1e-6) * numbers(made.last_norm)["scale"]
-    np.testing.assert_allclose(found(made), mapped(made.head, hidden), atol=2e-5)
+    np.testing.assert_allclose(outputs(made), mapped(made.head, hidden), atol=2e-5)
 
 
 def test_a_residual_block_with_layer_norm_is_that_of_bronet():
@@ -73,7 +73,7 @@ def test_a_residual_block_with_layer_norm_is_that_of_bronet():
     hidden = relu(layer_normed(made.entry.map.norm, mapped(made.entry.map.map, inputs().numpy())))
     inner = relu(layer_normed(block.widen.norm, mapped(block.widen.map, hidden)))
     hidden = hidden + layer_normed(block.narrow.norm, mapped(block.narrow.map, inner))
-    np.testing.assert_allclose(found(made), mapped(made.head, hidden), atol=2e-5)
+    np.testing.assert_allclose(outputs(made), mapped(made.head, hidden), atol=2e-5)
 
 
 def test_plain_layers_are_those_of_xqc():
@@ -81,7 +81,7 @@ def test_plain_layers_are_those_of_xqc():
     hidden = batch_normed(made.entry.norm, inputs().numpy())
     for layer in (made.entry.map, made.blocks[0]):
         hidden = relu(batch_normed(layer.norm, mapped(layer.map, hidden)))
-    np.testing.assert_allclose(found(made), mapped(made.head, hidden), atol=2e-5)
+    np.testing.assert_allclose(outputs(made), mapped(made.head, hidden), atol=2e-5)
 
 
 def test_a_spherical_block_is_that_of_simbav2():
@@ -94,37 +94,37 @@ def test_a_spherical_block_is_that_of_simbav2():
     pace = numbers(block.pace)["scale"] * (1 / 2) / (1 / np.sqrt(5))
     hidden = unit(hidden + pace * (goal - hidden))
     wide = mapped(made.wide_head, hidden) * numbers(made.scaler)["scale"]
-    np.testing.assert_allclose(found(made), mapped(made.head, wide), atol=2e-5)
+    np.testing.assert_allclose(outputs(made), mapped(made.head, wide), atol=2e-5)
 
 
 def test_statistics_of_the_batch_move_the_running_ones_where_they_are_to():
     made = network("plain", "batch")
     norm = made.entry.norm
-    found(made)
+    outputs(made)
     assert not norm.running_mean.any(), "BATCH moved them"
-    found(made, Statistics.MOVED)
+    outputs(made, Statistics.MOVED)
     np.testing.assert_allclose(norm.running_mean[1, 0], 0.1 * inputs().numpy().mean(0), rtol=1e-5)
     np.testing.assert_allclose(norm.running_var[1, 0], 0.9 + 0.1 * inputs().numpy().var(0, ddof=1), rtol=1e-4)
 
 
 def test_running_statistics_normalise_each_sample_for_itself():
     made = network("inverted", "batch")
-    found(made, Statistics.MOVED)
+    outputs(made, Statistics.MOVED)
     with torch.no_grad():
         alone = made(inputs()[:1].expand(2, -1, -1), whole, Statistics.BATCH)
-    np.testing.assert_allclose(alone[1], found(made, Statistics.RUNNING)[:1], atol=1e-6)
+    np.testing.assert_allclose(alone[1], outputs(made, Statistics.RUNNING)[:1], atol=1e-6)
 
 
 @pytest.mark.parametrize(("block", "norm"), [("inverted", "batch"), ("residual", "layer"), ("spherical", "none")])
 def test_frozen_weights_get_no_gradient_and_inputs_do(block, norm):
-    made, seen = network(block, norm), inputs().requires_grad_()
-    made(seen.expand(2, -1, -1), frozen, Statistics.RUNNING).sum().backward()
-    assert seen.grad.any()
+    made, samples = network(block, norm), inputs().requires_grad_()
+    made(samples.expand(2, -1, -1), frozen, Statistics.RUNNING).sum().backward()
+    assert samples.grad.any()
     assert all(parameter.grad is None for parameter in made.parameters())
 
 
 def test_the_formula_of_the_compiler_is_the_kernel(monkeypatch):
     made = network("inverted", "batch")
-    eager = found(made)
+    eager = outputs(made)
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    np.testing.assert_allclose(found(made), eager, atol=1e-5)
+    np.testing.assert_allclose(outputs(made), eager, atol=1e-5)

@@ -45,11 +45,11 @@ def test_bounds_are_kept_after_the_updates_of_a_run(bounded, kept):
 def test_targets_follow_parameters_within_their_bounds():
     model = make_trainer(sections=around()).model
     critics, targets = model.critics, model.target_critics
-    before = targets.network.head.weight.clone()
+    weights = targets.network.head.weight.clone()
     with torch.no_grad():
         critics.network.head.weight.mul_(3.0)
     BoundedTargets([(critics, targets)], bounds_of([critics], "all"), interval=1, tau=0.25).step()
-    torch.testing.assert_close(targets.network.head.weight, before, msg="they moved towards the longer weights")
+    torch.testing.assert_close(targets.network.head.weight, weights, msg="they moved towards the longer weights")
 
 
 def test_what_keeps_bounds_leaves_gradients_alone():

@@ -20,10 +20,13 @@ class BlocksContract(ModelContract):
     config = {key: value for key, value in FLASH["model"].items() if key != "use"}
 
     def behaviour(self, component, context):
-        seen, actions = observations(context.env_spec, 5), component.box.from_unit(torch.linspace(-1, 1, 10).view(5, 2))
+        observation, actions = (
+            observations(context.env_spec, 5),
+            component.box.from_unit(torch.linspace(-1, 1, 10).view(5, 2)),
+        )
         with torch.no_grad():
-            found = {part: getattr(component, part)(seen, actions) for part in ("critics", "target_critics")}
-            return {**found, "actor": component.actor(seen), "temperature": component.temperature()}
+            outputs = {part: getattr(component, part)(observation, actions) for part in ("critics", "target_critics")}
+            return {**outputs, "actor": component.actor(observation), "temperature": component.temperature()}
 
 
 class TestBlocks(BlocksContract):
@@ -53,10 +56,10 @@ class StatisticsKept(LossContract):
 
         def restoring(minibatch, names=None):
             moving = {name: buffer for name, buffer in loss.named_buffers() if "running" in name}
-            kept = {name: buffer.clone() for name, buffer in moving.items()}
+            statistics = {name: buffer.clone() for name, buffer in moving.items()}
             result = forward(minibatch, names)
             for name, buffer in moving.items():
-                buffer.copy_(kept[name])
+                buffer.copy_(statistics[name])
             return result
 
         loss.forward = restoring
@@ -97,7 +100,7 @@ class TestReturnScale(TransformContract):
         mask = torch.ones_like(ends)
         mask[:, 1] = False
         batch = made_up(context, ends, torch.zeros_like(ends), mask)
-        before, scale = batch["next", "reward"].clone(), RewardScale()
+        rewards, scale = batch["next", "reward"].clone(), RewardScale()
         component.fill(scale, 5.0)
-        assert torch.equal(component.batch(batch)["next", "reward"], before)
+        assert torch.equal(component.batch(batch)["next", "reward"], rewards)
         return scale.value.clone()

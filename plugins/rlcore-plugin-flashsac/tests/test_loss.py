@@ -75,9 +75,9 @@ def test_the_target_is_the_projected_soft_return_of_the_critic_with_the_least_me
 def test_the_actor_normalises_by_both_ends_and_is_valued_by_running_statistics():
     loss, model = built()
     minibatch = made_up(loss)
-    seen = torch.cat([minibatch["observation"], minibatch["next", "observation"]])
+    observations = torch.cat([minibatch["observation"], minibatch["next", "observation"]])
     with torch.no_grad():
-        mean, log_std = model.actor.parameters_of(seen, Statistics.BATCH)[:SAMPLES].chunk(2, -1)
+        mean, log_std = model.actor.parameters_of(observations, Statistics.BATCH)[:SAMPLES].chunk(2, -1)
         unit = (mean + log_std.exp() * minibatch["noise"]).tanh()
         value = model.critics.values(minibatch["observation"], unit).amin(0)
         density = -0.5 * minibatch["noise"] ** 2 - log_std - 0.5 * math.log(2 * math.pi) - torch.log(1 - unit**2)
@@ -97,10 +97,10 @@ def test_the_actor_normalises_by_both_ends_and_is_valued_by_running_statistics()
 def test_the_statistics_of_what_learns_move(names, moved):
     loss, model = built()
     parts = {part: getattr(model, part) for part in ("actor", "critics", "target_critics")}
-    before = {part: module.network.entry.norm.running_mean.clone() for part, module in parts.items()}
+    starts = {part: module.network.entry.norm.running_mean.clone() for part, module in parts.items()}
     loss(made_up(loss), names)
     changed = {
-        part for part, module in parts.items() if not torch.equal(module.network.entry.norm.running_mean, before[part])
+        part for part, module in parts.items() if not torch.equal(module.network.entry.norm.running_mean, starts[part])
     }
     assert changed == moved
 

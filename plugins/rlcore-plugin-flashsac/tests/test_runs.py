@@ -22,9 +22,9 @@ def test_a_resumed_run_is_the_run_without_a_stop(method, tmp_path):
 @pytest.mark.parametrize("method", list(OF_PAPERS))
 def test_a_run_moves_every_part(method):
     trainer = make_trainer(sections=sections(method))
-    before = {name: value.clone() for name, value in trainer.model.named_parameters()}
+    starts = {name: value.clone() for name, value in trainer.model.named_parameters()}
     trainer.train()
-    still = [name for name, value in trainer.model.named_parameters() if torch.equal(value, before[name])]
+    still = [name for name, value in trainer.model.named_parameters() if torch.equal(value, starts[name])]
     assert not still
 
 

@@ -37,8 +37,8 @@ def bounds_of(networks: Iterable[nn.Module], bounded: Bounded) -> list[Bound]:
         bounded: which parameters are: `none`, `weights` of the linear maps, or `all`, those of the norms too.
     """
     layers: list[Any] = [layer for network in networks for layer in network.modules() if hasattr(layer, "bounds")]
-    found = [bound for layer in layers for bound in layer.bounds()]
-    return [bound for bound in found if bounded == "all" or (bounded == "weights" and bound[1] is to_unit)]
+    bounds = [bound for layer in layers for bound in layer.bounds()]
+    return [bound for bound in bounds if bounded == "all" or (bounded == "weights" and bound[1] is to_unit)]
 
 
 @torch.no_grad()

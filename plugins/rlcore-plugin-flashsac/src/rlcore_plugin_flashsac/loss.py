@@ -129,8 +129,8 @@ class CategoricalSACLoss(SoftLoss):
     def _actor_loss(self, minibatch: Mapping[Key, Tensor], statistics: Statistics) -> tuple[Tensor, Tensor]:
         """Return the loss, and the mean entropy without gradients."""
         observation, noise = minibatch["observation"], minibatch["noise"]
-        seen = torch.cat([observation, minibatch["next", "observation"]]) if self._joint else observation
-        unit, log_prob = sampled(self.actor.parameters_of(seen, statistics)[: len(noise)], noise)
+        observations = torch.cat([observation, minibatch["next", "observation"]]) if self._joint else observation
+        unit, log_prob = sampled(self.actor.parameters_of(observations, statistics)[: len(noise)], noise)
         value = self.critics.values(observation, unit, frozen).amin(0)
         return (self.alpha() * log_prob - value).mean(), -log_prob.detach().mean()
 
@@ -147,8 +147,8 @@ class CategoricalSACLoss(SoftLoss):
         both = (torch.cat([now[0], after[0]]), torch.cat([now[1], after[1]]))
         samples = len(unit)
         with torch.no_grad():
-            seen = both if self._joint else after
-            log_probs = self.target_critics.log_probs(*seen, whole, Statistics.BATCH)[:, -samples:]
+            ends = both if self._joint else after
+            log_probs = self.target_critics.log_probs(*ends, whole, Statistics.BATCH)[:, -samples:]
             target = self._target(minibatch, log_probs, log_prob)
         log_probs = self.critics.log_probs(*(both if self._joint else now), whole, Statistics.MOVED)[:, :samples]
         errors = -(target * log_probs).sum(-1, keepdim=True)
