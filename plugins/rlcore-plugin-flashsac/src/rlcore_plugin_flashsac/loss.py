@@ -9,7 +9,7 @@ from typing import Any, Self
 import torch
 from pydantic import Field, model_validator
 from rlcore_plugin_replay.td_errors import WEIGHT
-from rlcore_plugin_sac.critics import frozen, whole
+from rlcore_plugin_sac.critics import frozen
 from rlcore_plugin_sac.entropy import FixedTemperature, SoftLoss, check_bounded_entropy
 from rlcore_plugin_sac.loss import IN_TURN, TRANSITION, asked
 from torch import Tensor
@@ -148,9 +148,10 @@ class CategoricalSACLoss(SoftLoss):
         samples = len(unit)
         with torch.no_grad():
             ends = both if self._joint else after
-            log_probs = self.target_critics.log_probs(*ends, whole, Statistics.BATCH)[:, -samples:]
+            log_probs = self.target_critics.log_probs(*ends, statistics=Statistics.BATCH)[:, -samples:]
             target = self._target(minibatch, log_probs, log_prob)
-        log_probs = self.critics.log_probs(*(both if self._joint else now), whole, Statistics.MOVED)[:, :samples]
+        ends = both if self._joint else now
+        log_probs = self.critics.log_probs(*ends, statistics=Statistics.MOVED)[:, :samples]
         errors = -(target * log_probs).sum(-1, keepdim=True)
         weight = minibatch.get(WEIGHT, None)
         loss = (errors if weight is None else errors * weight).mean()
