@@ -113,6 +113,7 @@ def test_the_statistics_of_what_learns_move(names, moved):
         ({"model": {"use": "sac:actor-critic"}}, r'\[loss\] categorical-sac .* use = "flashsac:blocks"'),
         ({"loss": {**FLASH["loss"], "target_entropy": -1.0, "target_std": 0.2}}, "leave one out"),
         ({"loss": {**FLASH["loss"], "target_entropy": 5.0}}, "cannot be reached"),
+        ({"loss": {**FLASH["loss"], "target_std": 0.5}}, "target_std"),
         ({"model": {**FLASH["model"], "log_std_min": 3.0}}, "log_std_min"),
         ({"model": {**FLASH["model"], "block": "spherical"}}, "norm = 'none' and last_norm = false"),
         ({"model": {**FLASH["model"], **OF_PAPERS["simbav2"], "bounded": "none"}}, "bounded = 'weights'"),

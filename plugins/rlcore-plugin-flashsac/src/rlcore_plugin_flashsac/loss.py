@@ -61,8 +61,9 @@ class CategoricalSACLoss(SoftLoss):
         target_entropy: float | None = Field(
             None, allow_inf_nan=False, description="the entropy to keep; default: that of target_std"
         )
+        # above 0.484 a normal distribution has more entropy than any over actions in [-1, 1]
         target_std: float = Field(
-            0.15, gt=0, allow_inf_nan=False, description="standard deviation of each action with the entropy to keep"
+            0.15, gt=0, le=0.48, description="standard deviation of each action with the entropy to keep"
         )
 
         @model_validator(mode="after")
