@@ -27,7 +27,8 @@ def test_scale_and_shift_have_the_root_of_their_number_as_length():
 def lengths(model):
     """Return the lengths of the weights of each output, of all linear maps of actor and critics."""
     maps = [module for part in (model.actor, model.critics) for module in part.modules() if hasattr(module, "bounds")]
-    weights = [bound[0][0] for layer in maps for bound in layer.bounds() if bound[1] is to_unit]
+    bounds = [bound for layer in maps for bound in layer.bounds()]
+    weights = [bound.parameters[0] for bound in bounds if bound.within is to_unit]
     return torch.cat([weight.detach().norm(dim=1).flatten() for weight in weights])
 
 

@@ -33,16 +33,30 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+class Bound(Protocol):
+    """Parameters that are kept within a bound, and what maps their values to those within it."""
+
+    @property
+    def parameters(self) -> tuple[Tensor, ...]:
+        """The parameters as they are now."""
+        ...
+
+    @property
+    def within(self) -> Callable[[Sequence[Tensor]], list[Tensor]]:
+        """The function of their values."""
+        ...
+
+
 @runtime_checkable
 class Bounding(Protocol):
     """What moves targets and keeps parameters within bounds besides, after each step and before the targets move.
 
     Attributes:
-        bounds: parameters, and a function from their values to those within the bound.
+        bounds: of parameters.
         kept: whether they are kept in this update already; set by a compiled one, which keeps them itself.
     """
 
-    bounds: Sequence[tuple[tuple[nn.Parameter, ...], Callable[[Sequence[Tensor]], list[Tensor]]]]
+    bounds: Sequence[Bound]
     kept: bool
 
 
@@ -253,7 +267,8 @@ class CompiledUpdate:
         if self._bounding is None:
             return []
         names = {id(parameter): name for name, parameter in self._loss.named_parameters()}
-        named = [(tuple(names[id(each)] for each in several), within) for several, within in self._bounding.bounds]
+        bounds = self._bounding.bounds
+        named = [(tuple(names[id(each)] for each in bound.parameters), bound.within) for bound in bounds]
         return [(several, within) for several, within in named if optimized.issuperset(several)]
 
     def _target_pairs(self) -> list[tuple[str, str, float]] | None:

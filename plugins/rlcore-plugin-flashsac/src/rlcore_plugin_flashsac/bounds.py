@@ -4,17 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from rlcore.learners import TargetUpdater
 
-# parameters, and what maps their values to those within the bound
-Bound: TypeAlias = tuple[tuple[nn.Parameter, ...], Callable[[Sequence[Tensor]], list[Tensor]]]
 Bounded = Literal["none", "weights", "all"]
 _EPS = 1e-8
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Parameters of a layer that are kept within a bound.
+
+    Attributes:
+        layer: whose they are; a move to another device may exchange them.
+        names: of the parameters.
+        within: maps their values to those within the bound.
+    """
+
+    layer: nn.Module
+    names: tuple[str, ...]
+    within: Callable[[Sequence[Tensor]], list[Tensor]]
+
+    @property
+    def parameters(self) -> tuple[Tensor, ...]:
+        """The parameters as they are now."""
+        return tuple(getattr(self.layer, name) for name in self.names)
 
 
 def to_unit(tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -38,14 +57,14 @@ def bounds_of(networks: Iterable[nn.Module], bounded: Bounded) -> list[Bound]:
     """
     layers: list[Any] = [layer for network in networks for layer in network.modules() if hasattr(layer, "bounds")]
     bounds = [bound for layer in layers for bound in layer.bounds()]
-    return [bound for bound in bounds if bounded == "all" or (bounded == "weights" and bound[1] is to_unit)]
+    return [bound for bound in bounds if bounded == "all" or (bounded == "weights" and bound.within is to_unit)]
 
 
 @torch.no_grad()
 def keep(bounds: Iterable[Bound]) -> None:
     """Put parameters within their bounds."""
-    for parameters, within in bounds:
-        for parameter, value in zip(parameters, within(parameters), strict=True):
+    for bound in bounds:
+        for parameter, value in zip(bound.parameters, bound.within(bound.parameters), strict=True):
             parameter.copy_(value)
 
 

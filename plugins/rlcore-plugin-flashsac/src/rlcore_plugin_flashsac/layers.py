@@ -53,7 +53,7 @@ class BatchedMap(nn.Module):
 
     def bounds(self) -> Iterator[Bound]:
         """Yield the bound of the weights: those of each output are a vector of length 1."""
-        yield (self.weight,), to_unit
+        yield Bound(self, ("weight",), to_unit)
 
 
 class BatchNorm(nn.Module):
@@ -94,7 +94,7 @@ class BatchNorm(nn.Module):
 
     def bounds(self) -> Iterator[Bound]:
         """Yield the bound of scale and shift together."""
-        yield (self.scale, self.shift), joint_to_root
+        yield Bound(self, ("scale", "shift"), joint_to_root)
 
     @torch.no_grad()
     def _move(self, mean: Tensor, variance: Tensor) -> None:
@@ -146,7 +146,7 @@ class LayerNorm(nn.Module):
 
     def bounds(self) -> Iterator[Bound]:
         """Yield the bound of scale and shift together."""
-        yield (self.scale, self.shift), joint_to_root
+        yield Bound(self, ("scale", "shift"), joint_to_root)
 
 
 class RMSNorm(nn.Module):
@@ -167,7 +167,7 @@ class RMSNorm(nn.Module):
 
     def bounds(self) -> Iterator[Bound]:
         """Yield the bound of the scale."""
-        yield (self.scale,), joint_to_root
+        yield Bound(self, ("scale",), joint_to_root)
 
 
 class Scaler(nn.Module):
