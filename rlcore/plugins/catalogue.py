@@ -76,6 +76,7 @@ PUBLISHED: Final = {
     "device": Published({"collector": ("device",)}),
     "dqn": Published({"loss": ("c51", "dqn", "qr-dqn", "r2d2"), "model": ("q-network", "recurrent-q-network")}),
     "envpool": Published({"env": ("envpool",)}),
+    "flashsac": Published({"loss": ("categorical-sac",), "model": ("blocks",), "transform": ("return-scale",)}),
     "gymnasium": Published({"env": ("gymnasium",), "transform": ("observation-norm",)}),
     "health": Published({"hook": ("health",)}, of_core=True),
     "import": Published({}, commands={"import": "make a run folder of a model that another library trained"}),
@@ -139,8 +140,7 @@ PUBLISHED: Final = {
         },
         commands={
             "ckpt": "list, verify, show, prune or convert the checkpoints of a run",
-            "compare": "compare settings over their seeds: mean, interquartile mean (IQM), 95% intervals, probability "
-            "of improvement",
+            "compare": "compare settings by their seeds: mean, interquartile mean (IQM), 95% intervals, who is better",
             "plot": "plot the curves of one or several runs on one figure",
             "report": "write one HTML page about one or several runs, with nothing outside of it",
             "runs": "list what has been trained",

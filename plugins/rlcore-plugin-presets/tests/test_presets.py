@@ -78,7 +78,7 @@ def test_a_name_is_that_of_a_preset_or_of_an_algorithm():
     [
         ("pop", "did you mean 'ppo'"),
         ("ppo-mujocco", "did you mean 'ppo-mujoco'"),
-        ("xyz", "known: a2c, appo, bc, c51, cql, crossq, ddpg, discrete-cql, discrete-sac, dqn, droq"),
+        ("xyz", "known: a2c, appo, bc, bronet, c51, cql, crossq, ddpg, discrete-cql, discrete-sac, dqn, droq"),
     ],
 )
 def test_an_unknown_preset_names_what_is_like_it(name, told):

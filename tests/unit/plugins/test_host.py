@@ -391,7 +391,7 @@ def test_a_name_that_a_plugin_lends_to_rlcore_says_which_to_install(name, monkey
         (
             "model",
             "transformer",
-            r"unknown model 'transformer'; well known: sac:actor-critic, sac:crossq, .*, mlp, .*dqn:q-network",
+            r"unknown model 'transformer'; well known: sac:actor-critic, .*sac:crossq, .*, mlp, .*dqn:q-network",
         ),
         ("model", "mpl", r"unknown model 'mpl'; did you mean 'mlp'\?$"),
         ("logger", "comet", r"unknown logger 'comet'; well known: csv, mlflow, tensorboard, wandb"),

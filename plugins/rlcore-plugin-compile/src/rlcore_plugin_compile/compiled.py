@@ -10,14 +10,14 @@ import logging
 import types
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from rlcore.errors import ConfigError
 from rlcore.learners import AdamState, Due, JointGradients, TargetUpdater, check_losses, refuse_several, rows_of
-from rlcore.types import FoundEntries, Heart, Key, Rows
+from rlcore.types import FoundEntries, Heart, Key, Rows, offers
 from rlcore_plugin_compile.cuda_graph import CudaGraph
 from rlcore_plugin_compile.direct_calls import DirectCalls
 from rlcore_plugin_compile.graph_pass import graph_pass
@@ -25,12 +25,39 @@ from rlcore_plugin_compile.side_effects import compiled_without_side_effects
 from rlcore_plugin_compile.torch_private import look_up
 from rlcore_plugin_compile.traced_adam import TracedAdam
 from rlcore_plugin_compile.traced_loss import TracedLoss
-from rlcore_plugin_compile.update_graph import Joined, UpdateGraph
+from rlcore_plugin_compile.update_graph import Joined, NamedBound, UpdateGraph
 
 if TYPE_CHECKING:
     from rlcore.learners import GradientLearner, GradientStep, Minimise, Turn
 
 log = logging.getLogger(__name__)
+
+
+class Bound(Protocol):
+    """Parameters that are kept within a bound, and what maps their values to those within it."""
+
+    @property
+    def parameters(self) -> tuple[Tensor, ...]:
+        """The parameters as they are now."""
+        ...
+
+    @property
+    def within(self) -> Callable[[Sequence[Tensor]], list[Tensor]]:
+        """The function of their values."""
+        ...
+
+
+@runtime_checkable
+class Bounding(Protocol):
+    """What moves targets and keeps parameters within bounds besides, after each step and before the targets move.
+
+    Attributes:
+        bounds: of parameters.
+        kept: whether they are kept in this update already; set by a compiled one, which keeps them itself.
+    """
+
+    bounds: Sequence[Bound]
+    kept: bool
 
 
 class CompiledUpdate:
@@ -67,6 +94,7 @@ class CompiledUpdate:
         self._joint = joint
         self._targets = targets
         self._pairs = self._target_pairs()
+        self._bounding = targets if offers(targets, Bounding) and joint is None else None
         self._traced: dict[Due, TracedLoss] = {}
         self._adams = [TracedAdam(step, name) for name, step in steps.items()]
         self._names: dict[Due, list[str]] = {}  # of what an update returns
@@ -101,6 +129,8 @@ class CompiledUpdate:
             metrics = self(entries, turn.due, moves)
             if targets is not None:
                 targets.moved = moves
+            if self._bounding is not None:
+                self._bounding.kept = turn.due is turn.turns[-1]
             return metrics
 
         return minimise_compiled
@@ -222,7 +252,7 @@ class CompiledUpdate:
         adams = [self._adams[number] for number in due.numbers]
         names = {id(parameter): name for name, parameter in self._loss.named_parameters()}
         of_adams = [[names.get(id(parameter)) for parameter in adam.adam.parameters] for adam in adams]
-        optimized = {name for several in of_adams for name in several}
+        optimized = frozenset(name for several in of_adams for name in several)
         others = {name: value.detach() for name, value in self._loss.named_parameters() if name not in optimized}
         buffers = dict(self._loss.named_buffers())
         pairs = (self._pairs or []) if moves else []
@@ -230,7 +260,16 @@ class CompiledUpdate:
         if gathers:
             assert traced is not None
             columns = {key: self._columns[key] for key in traced.keys if key in self._columns}
-        return UpdateGraph(traced, adams, of_adams, others, buffers, pairs, joined, columns)
+        return UpdateGraph(traced, adams, of_adams, others, buffers, pairs, joined, columns, self._bounds(optimized))
+
+    def _bounds(self, optimized: frozenset[str | None]) -> list[NamedBound]:
+        """Return the bounds of the parameters that a graph steps, with these by their names in the loss."""
+        if self._bounding is None:
+            return []
+        names = {id(parameter): name for name, parameter in self._loss.named_parameters()}
+        bounds = self._bounding.bounds
+        named = [(tuple(names[id(each)] for each in bound.parameters), bound.within) for bound in bounds]
+        return [(several, within) for several, within in named if optimized.issuperset(several)]
 
     def _target_pairs(self) -> list[tuple[str, str, float]] | None:
         """Return the names of targets and sources, with how far a target moves; None where it is better done outside.

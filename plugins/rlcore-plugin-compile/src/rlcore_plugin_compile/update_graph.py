@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # tensors in lists: those of each optimizer, then parameters that no optimizer moves, buffers, columns of which rows are
 # gathered, and the vector of ranks
 State = list[list[Tensor]]
+# parameters by their names in the loss, and what maps their values to those within a bound
+NamedBound: TypeAlias = tuple[tuple[str, ...], Callable[[Sequence[Tensor]], list[Tensor]]]
 _OF_ADAM = 4
 
 
@@ -51,6 +53,7 @@ class UpdateGraph:
         joined: of several ranks; None for one.
         columns: of the entries that the loss reads, those that are given as all rows `[row, *shape]` of which the graph
             gathers some. Its functions take the places `[sample]` behind the other entries then.
+        bounds: of parameters, kept after the steps and before the targets move.
 
     Attributes:
         state: to be handed to the functions as it is.
@@ -66,6 +69,7 @@ class UpdateGraph:
         moves: Sequence[tuple[str, str, float]],
         joined: Joined | None = None,
         columns: Mapping[Key, Tensor] | None = None,
+        bounds: Sequence[NamedBound] = (),
     ) -> None:
         self._traced = loss
         self._moving = () if loss is None else loss.moving
@@ -73,6 +77,7 @@ class UpdateGraph:
         self._names = tuple(tuple(several) for several in names)
         self._others, self._buffers = tuple(others), tuple(buffers)
         self._moves = tuple(moves)
+        self._bounds = tuple(bounds)
         self.state: State = [tensors for adam in adams for tensors in adam.tensors()]
         self._gathered = None if columns is None else tuple(columns)
         self._given = () if loss is None else tuple(key for key in loss.keys if key not in (columns or {}))
@@ -170,6 +175,10 @@ class UpdateGraph:
         named = self._named(state)
         for name, value in zip(self._moving, moved, strict=True):
             named[name].copy_(torch.where(torch.stack(finite).all(), value, named[name]))
+        for parameters, within in self._bounds:
+            values = within([named[parameter] for parameter in parameters])
+            for parameter, kept in zip(parameters, values, strict=True):
+                named[parameter].copy_(kept)
         for target, source, tau in self._moves:
             if tau < 1:
                 named[target].add_(tau * (named[source] - named[target]))

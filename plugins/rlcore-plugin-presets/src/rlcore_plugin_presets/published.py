@@ -13,6 +13,12 @@ PUBLISHED: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "r2d2": ("r2d2-generic",),
         "rainbow": ("rainbow-generic",),
     },
+    "flashsac": {
+        "bronet": ("bronet-generic",),
+        "flashsac": ("flashsac-generic",),
+        "simbav2": ("simbav2-generic",),
+        "xqc": ("xqc-generic",),
+    },
     "mbpo": {"mbpo": ("mbpo-generic",), "mopo": ("mopo-generic",)},
     "offline": {
         "bc": ("bc-generic",),
