@@ -14,10 +14,10 @@ def test_a_loss_without_checks_has_none():
     assert checks_of(None) == {}
 
 
-def test_a_message_counts_once_it_was_there_for_three_rows_in_succession():
+def test_a_message_counts_once_it_was_there_for_two_rows_in_succession():
     succession = {}
-    messages = ["a", "b", None, "c", "d", "e"]
-    assert [lasting("check", message, succession) for message in messages] == [None] * 5 + ["e"]
+    messages = ["a", None, "b", "c"]
+    assert [lasting("check", message, succession) for message in messages] == [None] * 3 + ["c"]
 
 
 def test_a_name_that_no_check_has_is_refused_before_the_first_frame(build):

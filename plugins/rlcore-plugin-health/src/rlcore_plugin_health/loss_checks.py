@@ -8,7 +8,7 @@ from typing import Final, Protocol, TypeAlias
 from rlcore.types import offers
 
 # rows of metrics in succession of which a loss must say the same, before it counts as more than a bad moment
-IN_SUCCESSION: Final = 3
+IN_SUCCESSION: Final = 2
 
 LossCheck: TypeAlias = Callable[[Mapping[str, float], float], str | None]
 
@@ -21,7 +21,7 @@ class ChecksItself(Protocol):
 
         A check is called for each row of metrics with the row, by full names such as `train/q_value`, and the largest
         absolute reward so far. It returns a message with the figures, the section, the key and a value, or None. It
-        keeps no state: the hook warns once a check had a message for three rows in succession.
+        keeps no state: the hook warns once a check had a message for two rows in succession.
         """
         ...
 
