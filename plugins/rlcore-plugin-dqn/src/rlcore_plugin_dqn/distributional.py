@@ -40,8 +40,8 @@ class C51Loss(QLearningLoss):
     def health_checks(self) -> Mapping[str, Callable[[Mapping[str, float], float], str | None]]:
         """Return the checks that the hook `health` makes of a run with this loss."""
         support: Tensor = self.q_values.support
-        ends = {"v_min": float(support[0]), "v_max": float(support[-1])}
-        return {"support": partial(narrow_support, gamma=self._gamma, **ends)}
+        v_min, v_max = float(support[0]), float(support[-1])
+        return {"support": partial(narrow_support, gamma=self._gamma, v_min=v_min, v_max=v_max)}
 
     def forward(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
         """Return the loss and metrics of a minibatch."""
