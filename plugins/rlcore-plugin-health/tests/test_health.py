@@ -198,16 +198,12 @@ EXAMPLES = {
     "ppo-idp": ["run.total_frames=6000", "evaluator.every=1000"],
     "dqn-cartpole": ["run.total_frames=6000", "metrics.every=500", "evaluator.every=1000"],
 }
-# of the other algorithms one seed, as they are slower
+# one seed each, as they are slower
 ONCE = {
     "sac-pendulum": ["run.total_frames=4000", *OFTEN],
     "td3-pendulum": ["run.total_frames=4000", "model.random_frames=1000", "buffer.warmup_frames=1000", *OFTEN],
-    "crossq-pendulum": ["run.total_frames=3000", *OFTEN],
-    "discrete-sac-cartpole": ["run.total_frames=6000", *OFTEN],
     "c51-cartpole": ["run.total_frames=20_000", "metrics.every=1000", "evaluator.every=10_000"],
-    "qr-dqn-acrobot": ["run.total_frames=6000", *OFTEN],
     "rainbow-cartpole": ["run.total_frames=6000", *OFTEN],
-    "pqn-cartpole": ["run.total_frames=40_000", "metrics.every=1000", "evaluator.every=10_000"],
     "ppo-cartpole-lstm": ["run.total_frames=20_000", "metrics.every=1000", "evaluator.every=10_000"],
 }
 
