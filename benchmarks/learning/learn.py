@@ -122,7 +122,7 @@ TASKS: dict[str, tuple[str, list[str]]] = {
     "impala-cartpole": ("examples/impala-cartpole.toml", [NO_EVALUATION]),
     "appo-cartpole": ("examples/appo-cartpole.toml", [NO_EVALUATION]),
     "ppo-masked": ("benchmarks/learning/ppo-masked.toml", []),
-    "dqn-cartpole": ("examples/dqn-cartpole.toml", [NO_EVALUATION]),
+    "dqn-cartpole": ("examples/dqn-cartpole.toml", []),
     "dqn-cartpole-500k": ("benchmarks/learning/dqn-cleanrl.toml", []),
     "dqn-acrobot-500k": ("benchmarks/learning/dqn-cleanrl.toml", [ACROBOT]),
     "c51-cartpole-500k": ("examples/c51-cartpole.toml", [NO_EVALUATION]),
