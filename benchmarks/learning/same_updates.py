@@ -1,10 +1,11 @@
-"""Whether TD3's and DDPG's updates are those of Stable-Baselines3: same weights, same minibatches, compared at the end.
+"""Whether the updates of TD3, DDPG and DQN are Stable-Baselines3's: same weights and minibatches, compared at the end.
 
-A run of rlcore on HalfCheetah writes down its first weights, each minibatch, and the weights that its updates left.
-Stable-Baselines3's own `train` begins from the same weights and takes the same minibatches. One line for each part says
-how far the two ended apart, as a fraction of how far they moved. Rounding grows from update to update, to a percent
-after some hundred, while a difference in the algorithm shows at once: an actor that follows the critics of the update
-before ends 0.15 apart. The noise of target actions is off in both, since each side draws its own.
+A run of rlcore on HalfCheetah, of DQN on CartPole, writes down its first weights, each minibatch, and the weights that
+its updates left. Stable-Baselines3's own `train` begins from the same weights and takes the same minibatches. One line
+for each part says how far the two ended apart, as a fraction of how far they moved. Rounding grows from update to
+update, to a percent after some hundred, while a difference in the algorithm shows at once: an actor that follows the
+critics of the update before ends 0.15 apart. The noise of target actions is off in both, since each side draws its own.
+DQN is that of examples/dqn-cartpole.toml without `double` and with the error of Stable-Baselines3, smooth_l1.
 
     python benchmarks/learning/same_updates.py td3 --peers-python .venv-peers/bin/python
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,7 +44,9 @@ SETTINGS = (
     "evaluator.every=1_000_000",
     "hook=[]",
 )
-OF_ALGORITHM = {"td3": ("loss.target_noise=0.0",), "ddpg": ()}
+OF_ALGORITHM = {"td3": ("loss.target_noise=0.0",), "ddpg": (), "dqn": ("loss.double=false", "loss.error='smooth_l1'")}
+# of examples/dqn-cartpole.toml: updates of an iteration, after which the target is copied; its frames; those before it
+DQN_UPDATES, DQN_FRAMES, DQN_WARMUP = 128, 256, 1024
 LEARNING_RATE = 1e-3
 HIDDEN = (400, 300)
 
@@ -52,6 +55,12 @@ def train_here(algorithm: str, updates: int, compiled: bool) -> dict[str, Any]:
     """Return the weights before and after so many updates of a run, and their minibatches."""
     from rlcore import build, load_config
 
+    if algorithm == "dqn":
+        with tempfile.TemporaryDirectory() as folder:
+            frames = DQN_WARMUP + DQN_FRAMES * (updates // DQN_UPDATES - 1)
+            flags = [*OF_ALGORITHM["dqn"], f"run.folder='{folder}'", f"run.total_frames={frames}", "hook=[]"]
+            flags += ["evaluator.every=1_000_000", f"learner.compile={str(compiled).lower()}"]
+            return train_noted(build(load_config(ROOT / "examples" / "dqn-cartpole.toml", flags)).trainer)
     with tempfile.TemporaryDirectory() as folder:
         changes = (f"run.folder='{folder}'", f"run.total_frames={WARMUP + updates - 1}", f"model.hidden={list(HIDDEN)}")
         rates = (f"optimizer.{part}.lr={LEARNING_RATE}" for part in ("critics", "actor"))
@@ -63,14 +72,15 @@ def train_here(algorithm: str, updates: int, compiled: bool) -> dict[str, Any]:
 class Minibatches:
     """Hands the minibatches to Stable-Baselines3 in the place of its replay buffer."""
 
-    def __init__(self, minibatches: list[dict[Any, Tensor]]) -> None:
+    def __init__(self, minibatches: list[dict[Any, Tensor]], actions: Callable[[Tensor], Tensor] = lambda a: a) -> None:
         self._rest: Iterator[dict[Any, Tensor]] = iter(minibatches)
+        self._actions = actions
 
     def sample(self, batch_size: int, env: Any = None) -> SimpleNamespace:
         """Return the next one."""
         entries = next(self._rest)
         observation, action, following, reward, terminated = (entries[key] for key in KEYS)
-        transitions = {"observations": observation, "actions": action, "next_observations": following}
+        transitions = {"observations": observation, "actions": self._actions(action), "next_observations": following}
         return SimpleNamespace(**transitions, rewards=reward, dones=terminated.float(), discounts=None)
 
 
@@ -100,18 +110,41 @@ def train_peer(algorithm: str, written: dict[str, Any]) -> None:
     print_apart(algorithm, written, partial(pairs, model=model))
 
 
+def pairs_of_dqn(weights: dict[str, Tensor], model: Any) -> Iterator[Pair]:
+    """Return the part, our weight and theirs, for each weight and bias."""
+    for part, network in {"q_values": model.q_net, "target_q_values": model.q_net_target}.items():
+        yield from pairs_of_network(part, weights, part, network)
+
+
+def train_dqn_of_peer(written: dict[str, Any]) -> None:
+    """Take the same updates with Stable-Baselines3's DQN, and print how the two compare."""
+    from sb3_tasks import TASKS
+    from stable_baselines3.common.logger import configure
+
+    task = TASKS["dqn-cartpole"]
+    model: Any = task.algorithm("MlpPolicy", task.env_id, device="cpu", seed=1, **task.settings)
+    model.set_logger(configure(None, []))
+    begin_alike(written, partial(pairs_of_dqn, model=model))
+    model.replay_buffer = Minibatches(written["minibatches"], actions=lambda action: action.unsqueeze(-1))
+    for _ in range(len(written["minibatches"]) // DQN_UPDATES):
+        model.train(DQN_UPDATES, task.settings["batch_size"])
+        model.q_net_target.load_state_dict(model.q_net.state_dict())
+    print_apart("dqn", written, partial(pairs_of_dqn, model=model))
+
+
 def main() -> None:
     """Train here, and compare in the interpreter of the peers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("algorithm", choices=list(OF_ALGORITHM))
-    parser.add_argument("--updates", type=int, default=50)
+    parser.add_argument("--updates", type=int, default=50, help="of DQN a multiple of 128")
     parser.add_argument("--compile", action="store_true", help="compile the update of rlcore")
     parser.add_argument("--peers-python", help="interpreter of the peers' environment")
     parser.add_argument("--written", help=argparse.SUPPRESS)
     args = parser.parse_args()
     torch.set_num_threads(1)
     if args.written:
-        train_peer(args.algorithm, torch.load(args.written, weights_only=True))
+        written = torch.load(args.written, weights_only=True)
+        train_dqn_of_peer(written) if args.algorithm == "dqn" else train_peer(args.algorithm, written)
         return
     hand_over(train_here(args.algorithm, args.updates, args.compile), args.peers_python, args.algorithm)
 

@@ -52,7 +52,8 @@ class Task:
 PENDULUM = {"gamma": 0.98, "buffer_size": 200_000, "learning_starts": 10_000, "learning_rate": 1e-3}
 WIDE = {"policy_kwargs": {"net_arch": [400, 300]}}
 ONE = {"train_freq": 1, "gradient_steps": 1}
-# those of examples/dqn-cartpole.toml: the target is copied after every 128 updates, since 256 frames lie between
+# those of examples/dqn-cartpole.toml, of which it has neither double Q-learning nor the squared error; the target is
+# copied after every 128 updates, since 256 frames lie between. Its first 1,000 actions are random
 DQN_CARTPOLE = {
     "learning_rate": 5e-4,
     "buffer_size": 100_000,

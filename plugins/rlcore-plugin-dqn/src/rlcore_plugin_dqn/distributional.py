@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 from pydantic import Field
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from rlcore.errors import ConfigError
 from rlcore.types import Context, Key
+from rlcore_plugin_dqn.health import narrow_support
 from rlcore_plugin_dqn.loss import NETWORK, TARGET, QLearningConfig, QLearningLoss, weighted_mean
 from rlcore_plugin_dqn.network import CategoricalQNetwork, QuantileQNetwork, of_action
 
@@ -34,6 +36,12 @@ class C51Loss(QLearningLoss):
                 "[loss] c51 needs distributions over fixed values; set [model] atoms = 51, with v_min and v_max around "
                 "the discounted returns, and leave out quantiles"
             )
+
+    def health_checks(self) -> Mapping[str, Callable[[Mapping[str, float], float], str | None]]:
+        """Return the checks that the hook `health` makes of a run with this loss."""
+        support: Tensor = self.q_values.support
+        v_min, v_max = float(support[0]), float(support[-1])
+        return {"support": partial(narrow_support, gamma=self._gamma, v_min=v_min, v_max=v_max)}
 
     def forward(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
         """Return the loss and metrics of a minibatch."""

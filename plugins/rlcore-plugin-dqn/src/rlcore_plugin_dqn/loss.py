@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, Literal
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from rlcore.learners import TargetConfig, TargetUpdater
 from rlcore.types import Context, Key, Loss, offers
+from rlcore_plugin_dqn.health import growing_values
 from rlcore_plugin_dqn.layers import factorised
 from rlcore_plugin_dqn.network import noise_arguments, noise_size
 from rlcore_plugin_dqn.shifted import MasksActions, NumbersActions
@@ -128,7 +130,12 @@ class DQNLoss(QLearningLoss):
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context)
+        self._error_name = config.error
         self._error = ERRORS[config.error]
+
+    def health_checks(self) -> Mapping[str, Callable[[Mapping[str, float], float], str | None]]:
+        """Return the checks that the hook `health` makes of a run with this loss."""
+        return {"linear-error": partial(growing_values, gamma=self._gamma, error=self._error_name)}
 
     def forward(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
         """Return the loss and metrics of a minibatch."""

@@ -47,6 +47,7 @@ class Memory:
         first_evaluation: mean return of the first evaluation.
         best_since: best mean return of the evaluations after it.
         evaluations: how many there were after it.
+        succession: rows in succession of which a check of the loss had a message, by check.
     """
 
     first_entropy: float | None = None
@@ -57,6 +58,7 @@ class Memory:
     first_evaluation: float | None = None
     best_since: float | None = None
     evaluations: int = 0
+    succession: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def values(now: Figures, memory: Memory) -> str | None:
     return (
         f"values reach {max(seen):.3g}, and no return can be above {bound:.3g}: the largest reward so far is "
         f"{now.most_reward:.3g}, and gamma is {now.gamma:g}. The critic feeds on its own estimates: lower the learning "
-        "rate, update the target network less often, use double = true, or another error than smooth_l1"
+        "rate, update the target network less often, or use double = true"
     )
 
 
@@ -231,4 +233,4 @@ CHECKS: Final[Mapping[str, Callable[[Figures, Memory], str | None]]] = MappingPr
 
 def state_of(memory: Memory) -> dict[str, Any]:
     """Return a memory as a checkpoint carries it."""
-    return {**vars(memory), "gradients": list(memory.gradients)}
+    return {**vars(memory), "gradients": list(memory.gradients), "succession": dict(memory.succession)}

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import torch
 from pydantic import BaseModel, Field
 
 from rlcore import hookimpl
+from rlcore.errors import ConfigError
 from rlcore.types import ENDLESS, Context, Progress
 from rlcore_plugin_health.checks import CHECKS, Figures, Memory, state_of
+from rlcore_plugin_health.loss_checks import checks_of, lasting
 from rlcore_plugin_health.warnings_file import Warned, write_warnings
 
 if TYPE_CHECKING:
@@ -27,18 +29,20 @@ log = logging.getLogger(__name__)
 # standard deviation of returns, as a fraction of their mean, below which there is nothing to explain
 _ALIKE: Final = 0.01
 
-Check = Literal["values", "entropy", "kl", "gradients", "critic", "episodes", "rewards", "updates", "learning"]
-
 
 class Health:
     """Warns once of each thing that goes wrong, such as values beyond what rewards allow.
 
     It looks when a row of metrics was written, at what is in it; the largest reward stays on its device until then.
-    What it warned of is in `health.json` of the run folder too, which a resume cuts back to the checkpoint.
+    What it warned of is in `health.json` of the run folder too, which a resume cuts back to the checkpoint. A loss may
+    bring checks of its own (`ChecksItself`).
 
     Attributes:
         observer: True; it changes nothing.
         takes_columns: True; it reads entries alone.
+
+    Raises:
+        ConfigError: `ignore` names a check that neither this hook nor the loss has.
     """
 
     observer: Final = True
@@ -47,7 +51,7 @@ class Health:
     class Config(BaseModel, extra="forbid"):
         """What it leaves out."""
 
-        ignore: list[Check] = Field(default_factory=list, description="checks to leave out")
+        ignore: list[str] = Field(default_factory=list, description="names of checks to leave out")
         value_factor: float = Field(
             10.0, gt=1, description="how many times as large as the largest possible return a value may be"
         )
@@ -56,6 +60,8 @@ class Health:
         self._config = config
         self._spec = context.env_spec
         self._gamma = _gamma_of(context.run.resolved_config)
+        self._loss_checks = checks_of(context.built.get("loss"))
+        _check_names(config.ignore, [*CHECKS, *self._loss_checks])
         self._most: Tensor | None = None
         self._looked_at = -1
         self._said: list[str] = []
@@ -113,13 +119,19 @@ class Health:
         if trainer.metrics.written_at == self._looked_at:
             return
         self._looked_at = trainer.metrics.written_at
-        now = self._figures(batch, trainer)
-        for name, check in CHECKS.items():
-            if name in self._said or name in self._config.ignore:
-                continue
-            message = check(now, self._memory)
+        for name, message in self._messages(self._figures(batch, trainer)):
             if message is not None:
                 self._warn(name, message, trainer.progress)
+
+    def _messages(self, now: Figures) -> Iterator[tuple[str, str | None]]:
+        """Yield the name and the message of each check that has not warned yet and is not left out."""
+        over = {*self._said, *self._config.ignore}
+        for name, check in CHECKS.items():
+            if name not in over:
+                yield name, check(now, self._memory)
+        for name, of_loss in self._loss_checks.items():
+            if name not in over:
+                yield name, lasting(name, of_loss(now.row, now.most_reward or 0.0), self._memory.succession)
 
     def _warn(self, check: str, message: str, progress: Progress) -> None:
         self._said.append(check)
@@ -153,6 +165,12 @@ class Health:
             dimensions=int(math.prod(spec.action_space.shape or (1,))),
             factor=self._config.value_factor,
         )
+
+
+def _check_names(ignored: Sequence[str], known: Sequence[str]) -> None:
+    for name in ignored:
+        if name not in known:
+            raise ConfigError(f"[[hook]] health: ignore names {name!r}; the checks of this run are {', '.join(known)}")
 
 
 def _gamma_of(config: Mapping[str, Any]) -> float | None:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from rlcore.learners import inputs_of, mean_of
 from rlcore.types import FIRST, MASK, POLICY_STATE, Context, Key, Loss, has_memory, offers
+from rlcore_plugin_ppo.health import crowded_out
 from rlcore_plugin_ppo.kl_stop import KLStop
 
 CriticLoss = Literal["smooth_l1", "l2"]
@@ -143,9 +144,14 @@ class PPOLoss(ActorCriticLoss):
         super().__init__(config, context)
         self.schedulable["clip_epsilon"] = config.clip_epsilon
         self._clip_value = config.clip_value
+        self._max_grad_norm = context.run.resolved_config.get("learner", {}).get("max_grad_norm")
         self.hooks = [] if config.target_kl is None else [KLStop(config.target_kl)]
         if config.clip_value:
             self.reads = (*self.reads, "state_value")
+
+    def health_checks(self) -> Mapping[str, Callable[[Mapping[str, float], float], str | None]]:
+        """Return the checks that the hook `health` makes of a run with this loss."""
+        return {"clipping": partial(crowded_out, max_grad_norm=self._max_grad_norm)}
 
     def _objective(self, log_prob: Tensor, minibatch: Mapping[Key, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         log_ratio = log_prob - self._log_prob_before(minibatch)

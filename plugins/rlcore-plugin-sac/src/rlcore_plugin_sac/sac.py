@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from rlcore.errors import ConfigError
 from rlcore.types import Context, Key
 from rlcore_plugin_sac.critics import frozen, members, whole
 from rlcore_plugin_sac.entropy import FixedTemperature, SoftLoss, check_bounded_entropy, default_entropy
+from rlcore_plugin_sac.health import outweighed_entropy
 from rlcore_plugin_sac.loss import ActorCriticConfig, ActorCriticLoss, asked
 from rlcore_plugin_sac.norms import Take
 
@@ -65,6 +66,16 @@ class SACLoss(SoftLoss, ActorCriticLoss):
         self._subset = config.target_subset
         if self._subset is not None and self._subset > count:
             raise ConfigError(f"[loss] target_subset = {self._subset} is more than [model] critics = {count}")
+
+    def health_checks(self) -> Mapping[str, Callable[[Mapping[str, float], float], str | None]]:
+        """Return the checks that the hook `health` makes of a run with this loss; none at a fixed temperature."""
+        if not self._learns:
+            return {}
+        return {"reward-scale": self._check_reward_scale}
+
+    def _check_reward_scale(self, row: Mapping[str, float], largest_reward: float) -> str | None:
+        target = self.schedulable["target_entropy"]  # as a schedule left it
+        return outweighed_entropy(row, largest_reward, target_entropy=target, size=self._box.size)
 
     def check_entropy(self, entropy: float) -> None:
         """Refuse an entropy that no squashed distribution over these actions has."""
