@@ -1,0 +1,112 @@
+"""Whether updates of behaviour cloning are those of d3rlpy: same weights, same minibatches, compared at the end.
+
+A run of the task `bc-halfcheetah-medium-expert` writes down its first weights, each minibatch, and the weights that its
+updates left. d3rlpy's own `inner_update` begins from the same weights and takes the same minibatches. The line says how
+far the two ended apart, as a fraction of how far they moved.
+
+d3rlpy takes the mean of the squared error over the actions where rlcore takes the sum. Adam divides that factor out,
+but for its `eps`, which `--equal-eps` multiplies by the number of actions. `--double` takes d3rlpy's updates in float64
+too, and a second line says how far its own rounding puts it apart.
+
+    python benchmarks/learning/make_data.py halfcheetah
+    python benchmarks/learning/same_bc_updates.py --peers-python DIR/bin/python  # of an environment with d3rlpy
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from learn import ROOT, TASKS
+from torch import Tensor
+from written_updates import Pair, begin_alike, hand_over, pairs_of_network, print_apart, train_noted
+
+TASK = "bc-halfcheetah-medium-expert"
+HERE = Path(__file__).resolve().parent
+ACTIONS = 6  # of HalfCheetah
+EPS = 1e-8  # of Adam in both libraries
+
+
+def train_here(updates: int, equal_eps: bool, changes: list[str]) -> dict[str, Any]:
+    """Return the weights before and after so many updates of a run, and their minibatches."""
+    from rlcore import build, load_config
+
+    config, settings = TASKS[TASK]
+    length = [f"run.total_updates={updates}", "evaluator.every=1_000_000", "evaluator.at_start=false"]
+    eps = [f"optimizer.0.eps={EPS * ACTIONS}"] if equal_eps else []
+    return train_noted(build(load_config(ROOT / config, [*settings, *length, *eps, *changes]), write=False).trainer)
+
+
+def pairs(weights: dict[str, Tensor], imitator: Any) -> Iterator[Pair]:
+    """Return the part, our weight and theirs, for each weight and bias."""
+    yield from pairs_of_network("actor", weights, "actor.network", imitator)
+
+
+def updated(written: dict[str, Any], dtype: torch.dtype) -> Any:
+    """Return d3rlpy's policy after the same updates, its weights and minibatches in a dtype."""
+    from d3rlpy.torch_utility import TorchMiniBatch
+
+    sys.path.insert(0, str(HERE.parent / "speed"))
+    from d3rlpy_algorithms import algorithm_of
+
+    first = written["minibatches"][0]
+    algorithm = algorithm_of("bc")
+    algorithm.create_impl(first["observation"].shape[1:], first["action"].shape[1])
+    imitator = algorithm.impl.modules.imitator.to(dtype)
+    begin_alike(written, partial(pairs, imitator=imitator))
+    for step, entries in enumerate(written["minibatches"]):
+        observation, action = (entries[key].to(dtype) for key in ("observation", "action"))
+        unread = torch.zeros(len(action), 1, dtype=dtype)  # cloning reads observations and actions alone
+        batch = TorchMiniBatch(
+            observations=observation,
+            actions=action,
+            rewards=unread,
+            next_observations=observation,
+            next_actions=action,
+            returns_to_go=unread,
+            terminals=unread,
+            intervals=unread,
+            device="cpu:0",
+        )
+        algorithm.impl.inner_update(batch, step)
+    return imitator
+
+
+def train_peer(written: dict[str, Any], double: bool) -> None:
+    """Take the same updates with d3rlpy, and print how the two compare."""
+    imitator = updated(written, torch.float32)
+    print_apart("bc", written, partial(pairs, imitator=imitator))
+    if not double:
+        return
+    exact = updated(written, torch.float64)
+    print_apart("bc, d3rlpy in float64", written, partial(pairs, imitator=exact))
+    names = [name for name in written["after"] if name.startswith("actor.network")]
+    rounded = dict(zip(names, imitator.state_dict().values(), strict=True))
+    print_apart("bc, d3rlpy in float32 and in float64", written | {"after": rounded}, partial(pairs, imitator=exact))
+
+
+def main() -> None:
+    """Train here, and compare in the interpreter of d3rlpy."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--updates", type=int, default=1_000)
+    parser.add_argument("--equal-eps", action="store_true", help="multiply eps of Adam by the number of actions here")
+    parser.add_argument("--double", action="store_true", help="take the updates of d3rlpy in float64 too")
+    parser.add_argument("--set", action="append", default=[], metavar="K=V", help="override a config key")
+    parser.add_argument("--peers-python", help="interpreter of an environment with d3rlpy")
+    parser.add_argument("--written", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    if args.written:
+        train_peer(torch.load(args.written, weights_only=True), args.double)
+        return
+    further = ["--double"] if args.double else []
+    hand_over(train_here(args.updates, args.equal_eps, args.set), args.peers_python, *further)
+
+
+if __name__ == "__main__":
+    main()
