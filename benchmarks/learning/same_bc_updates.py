@@ -47,8 +47,8 @@ def pairs(weights: dict[str, Tensor], imitator: Any) -> Iterator[Pair]:
     yield from pairs_of_network("actor", weights, "actor.network", imitator)
 
 
-def updated(written: dict[str, Any], dtype: torch.dtype) -> Any:
-    """Return d3rlpy's policy after the same updates, its weights and minibatches in a dtype."""
+def train_peer(written: dict[str, Any]) -> None:
+    """Take the same updates with d3rlpy, and print how the two compare."""
     from d3rlpy.torch_utility import TorchMiniBatch
 
     sys.path.insert(0, str(HERE.parent / "speed"))
@@ -57,37 +57,23 @@ def updated(written: dict[str, Any], dtype: torch.dtype) -> Any:
     first = written["minibatches"][0]
     algorithm = algorithm_of("bc")
     algorithm.create_impl(first["observation"].shape[1:], first["action"].shape[1])
-    imitator = algorithm.impl.modules.imitator.to(dtype)
-    begin_alike(written, partial(pairs, imitator=imitator))
+    both = partial(pairs, imitator=algorithm.impl.modules.imitator)
+    begin_alike(written, both)
     for step, entries in enumerate(written["minibatches"]):
-        observation, action = (entries[key].to(dtype) for key in ("observation", "action"))
-        unread = torch.zeros(len(action), 1, dtype=dtype)  # cloning reads observations and actions alone
+        unread = torch.zeros(len(entries["action"]), 1)  # cloning reads observations and actions alone
         batch = TorchMiniBatch(
-            observations=observation,
-            actions=action,
+            observations=entries["observation"],
+            actions=entries["action"],
             rewards=unread,
-            next_observations=observation,
-            next_actions=action,
+            next_observations=entries["observation"],
+            next_actions=entries["action"],
             returns_to_go=unread,
             terminals=unread,
             intervals=unread,
             device="cpu:0",
         )
         algorithm.impl.inner_update(batch, step)
-    return imitator
-
-
-def train_peer(written: dict[str, Any], double: bool) -> None:
-    """Take the same updates with d3rlpy, and print how the two compare."""
-    imitator = updated(written, torch.float32)
-    print_apart("bc", written, partial(pairs, imitator=imitator))
-    if not double:
-        return
-    exact = updated(written, torch.float64)
-    print_apart("bc, d3rlpy in float64", written, partial(pairs, imitator=exact))
-    names = [name for name in written["after"] if name.startswith("actor.network")]
-    rounded = dict(zip(names, imitator.state_dict().values(), strict=True))
-    print_apart("bc, d3rlpy in float32 and in float64", written | {"after": rounded}, partial(pairs, imitator=exact))
+    print_apart("bc", written, both)
 
 
 def main() -> None:
@@ -95,17 +81,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--updates", type=int, default=1_000)
     parser.add_argument("--equal-eps", action="store_true", help="multiply eps of Adam by the number of actions here")
-    parser.add_argument("--double", action="store_true", help="take the updates of d3rlpy in float64 too")
     parser.add_argument("--set", action="append", default=[], metavar="K=V", help="override a config key")
     parser.add_argument("--peers-python", help="interpreter of an environment with d3rlpy")
     parser.add_argument("--written", help=argparse.SUPPRESS)
     args = parser.parse_args()
     torch.set_num_threads(1)
     if args.written:
-        train_peer(torch.load(args.written, weights_only=True), args.double)
+        train_peer(torch.load(args.written, weights_only=True))
         return
-    further = ["--double"] if args.double else []
-    hand_over(train_here(args.updates, args.equal_eps, args.set), args.peers_python, *further)
+    hand_over(train_here(args.updates, args.equal_eps, args.set), args.peers_python)
 
 
 if __name__ == "__main__":
