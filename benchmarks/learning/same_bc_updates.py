@@ -4,10 +4,6 @@ A run of the task `bc-halfcheetah-medium-expert` writes down its first weights, 
 updates left. d3rlpy's own `inner_update` begins from the same weights and takes the same minibatches. The line says how
 far the two ended apart, as a fraction of how far they moved.
 
-d3rlpy takes the mean of the squared error over the actions where rlcore takes the sum. Adam divides that factor out,
-but for its `eps`, which `--equal-eps` multiplies by the number of actions. `--double` takes d3rlpy's updates in float64
-too, and a second line says how far its own rounding puts it apart.
-
     python benchmarks/learning/make_data.py halfcheetah
     python benchmarks/learning/same_bc_updates.py --peers-python DIR/bin/python  # of an environment with d3rlpy
 """
@@ -28,18 +24,15 @@ from written_updates import Pair, begin_alike, hand_over, pairs_of_network, prin
 
 TASK = "bc-halfcheetah-medium-expert"
 HERE = Path(__file__).resolve().parent
-ACTIONS = 6  # of HalfCheetah
-EPS = 1e-8  # of Adam in both libraries
 
 
-def train_here(updates: int, equal_eps: bool, changes: list[str]) -> dict[str, Any]:
+def train_here(updates: int, changes: list[str]) -> dict[str, Any]:
     """Return the weights before and after so many updates of a run, and their minibatches."""
     from rlcore import build, load_config
 
     config, settings = TASKS[TASK]
     length = [f"run.total_updates={updates}", "evaluator.every=1_000_000", "evaluator.at_start=false"]
-    eps = [f"optimizer.0.eps={EPS * ACTIONS}"] if equal_eps else []
-    return train_noted(build(load_config(ROOT / config, [*settings, *length, *eps, *changes]), write=False).trainer)
+    return train_noted(build(load_config(ROOT / config, [*settings, *length, *changes]), write=False).trainer)
 
 
 def pairs(weights: dict[str, Tensor], imitator: Any) -> Iterator[Pair]:
@@ -80,7 +73,6 @@ def main() -> None:
     """Train here, and compare in the interpreter of d3rlpy."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--updates", type=int, default=1_000)
-    parser.add_argument("--equal-eps", action="store_true", help="multiply eps of Adam by the number of actions here")
     parser.add_argument("--set", action="append", default=[], metavar="K=V", help="override a config key")
     parser.add_argument("--peers-python", help="interpreter of an environment with d3rlpy")
     parser.add_argument("--written", help=argparse.SUPPRESS)
@@ -89,7 +81,7 @@ def main() -> None:
     if args.written:
         train_peer(torch.load(args.written, weights_only=True))
         return
-    hand_over(train_here(args.updates, args.equal_eps, args.set), args.peers_python)
+    hand_over(train_here(args.updates, args.set), args.peers_python)
 
 
 if __name__ == "__main__":
