@@ -2,8 +2,8 @@
 
 The learner of the task `bc-halfcheetah-medium-expert` updates on minibatches of its buffer; d3rlpy's own `inner_update`
 begins from the same weights and takes the same minibatches. The line says how far the two ended apart, as a fraction of
-how far they moved. Both compute in float64: in float32 rounding alone puts d3rlpy 0.1 apart from itself after 1,000
-updates, since it decides which units are active for a sample.
+how far they moved. Both compute in float64: the same 1,000 updates in float32 end 0.1 from there, since rounding
+decides which units are active for a sample.
 
     python benchmarks/learning/make_data.py halfcheetah
     python benchmarks/learning/same_bc_updates.py --peers-python DIR/bin/python  # of an environment with d3rlpy
