@@ -38,7 +38,7 @@ def train_here(updates: int, changes: list[str]) -> dict[str, Any]:
     trainer = build(load_config(ROOT / config, [*settings, *length, *changes]), write=False).trainer
     model = trainer.model.double()
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    minibatches = []
+    minibatches: list[dict[Any, Tensor]] = []
     for minibatch in trainer.buffer.minibatches(None):
         minibatches.append({key: minibatch[key].double() for key in KEYS})
         trainer.learner.update(Minibatch.of(minibatches[-1]))
