@@ -27,8 +27,8 @@ pqn-minatar-breakout  the same of PQN, with the game as tensors
 
 {bc,bc10,td3-bc,cql,iql}-{idp,halfcheetah}-medium-{replay,expert}  50,000 updates from the datasets of `make_data.py`,
               then 20 deterministic episodes; `bc10` clones the best tenth of the episodes, and `cql`, of which an
-              update takes ten times as long, has 10,000; of `iql` the mean of the last five evaluations counts, 5,000
-              updates apart; peer: d3rlpy
+              update takes ten times as long, has 10,000; of `iql`, and of the clones of `halfcheetah-medium-expert`,
+              the mean of the last five evaluations counts, 5,000 updates apart; peer: d3rlpy
 iql-in-turn-{idp,halfcheetah}-medium-{replay,expert}  the same of IQL whose actor sees the value after its step
 bc-cartpole-expert, discrete-cql-cartpole-replay  the examples on those datasets, then 100 episodes
 {iql,mopo}-pendulum-medium-replay  20,000 updates from the same dataset, then 20 episodes
@@ -102,7 +102,8 @@ OFFLINE = {
 }
 # from one evaluation to the next their returns change by more than from seed to seed: the result is the mean of the
 # last ones
-SWINGING = ("iql", "iql-in-turn")
+SWINGING = [f"{algorithm}-{data}" for algorithm in ("iql", "iql-in-turn") for data in DATASETS]
+SWINGING += ["bc-halfcheetah-medium-expert", "bc10-halfcheetah-medium-expert"]
 LAST, EVERY = 5, 5_000
 UPDATES = dict.fromkeys(OFFLINE, 50_000) | {"cql": 10_000}
 ONLINE = "iql-online-halfcheetah"
@@ -165,7 +166,7 @@ TASKS |= {
         config,
         [
             *(*changes, f"env.id='{env}'", "learner.compile=true"),
-            *on_data(data, UPDATES[algorithm], 20, EVERY if algorithm in SWINGING else None),
+            *on_data(data, UPDATES[algorithm], 20, EVERY if f"{algorithm}-{data}" in SWINGING else None),
         ],
     )
     for algorithm, (config, changes) in OFFLINE.items()
@@ -212,12 +213,11 @@ SCRIPTS |= {task: ["learning/sb3_minatar.py", task] for task in MINATAR}
 SCRIPTS |= {
     f"{algorithm}-{data}": [
         *("learning/d3rlpy_tasks.py", algorithm, data, env, "--updates", str(UPDATES[algorithm])),
-        *(["--evaluations", str(LAST), "--every", str(EVERY)] if algorithm in SWINGING else []),
+        *(["--evaluations", str(LAST), "--every", str(EVERY)] if f"{algorithm}-{data}" in SWINGING else []),
     ]
     for algorithm in OF_D3RLPY
     for data, env in DATASETS.items()
 }
-AVERAGED = tuple(f"{algorithm}-{data}" for algorithm in SWINGING for data in DATASETS)
 
 
 def train_here(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
@@ -246,7 +246,7 @@ def train_here(task: str, seed: int, changes: list[str]) -> dict[str, Any]:
     result = {"peer": "rlcore", "task": task, "seed": seed, "train_s": round(trainer.seconds_trained, 1)}
     if task not in EVALUATED:
         return result | {"mean": statistics.fmean(hook.seen[-(10 if task == "mbpo-cartpole" else 100) :])}
-    if task in AVERAGED:
+    if task in SWINGING:
         return result | {"mean": statistics.fmean(hook.evaluated[-LAST:]), "evaluations": hook.evaluated[-LAST:]}
     evaluation = trainer.last_evaluation
     assert evaluation is not None

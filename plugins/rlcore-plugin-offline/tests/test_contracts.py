@@ -6,7 +6,7 @@ import torch
 from rlcore_plugin_datasets.dataset import write_dataset
 from rlcore_plugin_datasets.episode import Episode
 from rlcore_plugin_testing.contracts import HookContract, LossContract, ModelContract, PluginContract
-from rlcore_plugin_testing.contracts.data import observations
+from rlcore_plugin_testing.contracts.data import minibatch, observations
 from rlcore_plugin_testing.toy import ToyEnv
 
 COMMON = {"estimator": None, "buffer": {"use": "rollout", "minibatch_size": 8}}
@@ -72,6 +72,16 @@ class TestCloning(LossContract):
 class TestCloningOfADeterministicActor(LossContract):
     use = "offline:bc"
     around = DETERMINISTIC
+
+    def test_it_is_the_mean_squared_error_of_actions_scaled_to_one(self):
+        context = self.bench()
+        entries, loss = minibatch(context), self.make(context)
+        space = context.env_spec.action_space
+        low, high = torch.from_numpy(space.low), torch.from_numpy(space.high)
+        scaled = 2 * (entries["action"] - low) / (high - low) - 1
+        error = torch.nn.functional.mse_loss(context.model.actor.unit(entries["observation"]), scaled)
+        assert scaled.shape[-1] > 1  # where a sum over the actions is another number
+        assert loss(entries)["loss_actor"].item() == pytest.approx(error.item(), rel=1e-5)
 
 
 class TestCloningWithMemory(LossContract):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
-import torch
 from pydantic import BaseModel
 from torch import Tensor, nn
 
@@ -25,9 +24,10 @@ class CloningLoss(nn.Module, Loss):
     """Minus the mean log-probability of the data's actions (Pomerleau, 1991); of an actor without one, a squared error.
 
     With the actor of `sac:actor-critic` and `actor = "deterministic"` it is the squared error of actions that are
-    scaled to [-1, 1], summed over the actions. Reads `observation` and `action`; of a policy with a state, stretches of
-    them with the state before each, of which masked steps do not count. Returns `loss_actor`, and the metric
-    `log_prob`, or `error`. Masked actions have no probability, so that data which take one give an infinite loss.
+    scaled to [-1, 1], a mean over samples and actions. Reads `observation` and `action`; of a policy with a state,
+    stretches of them with the state before each, of which masked steps do not count. Returns `loss_actor`, and the
+    metric `log_prob`, or `error`. Masked actions have no probability, so that data which take one give an infinite
+    loss.
     """
 
     requires = ("actor",)
@@ -54,12 +54,7 @@ class CloningLoss(nn.Module, Loss):
             return {}
         inputs, action = self._inputs(minibatch), minibatch["action"]
         if self._box is not None:
-            error = squared_error(self.actor.unit(*inputs), self._box.to_unit(action)).mean()
+            error = (self.actor.unit(*inputs) - self._box.to_unit(action)).square().mean()
             return {"loss_actor": error, "error": error.detach()}
         log_prob = self._mean(self.actor.distribution.log_prob(self.actor(*inputs), action), minibatch)
         return {"loss_actor": -log_prob, "log_prob": log_prob.detach()}
-
-
-def squared_error(unit: Tensor, data: Tensor) -> Tensor:
-    """Return the squared error of actions `[sample, action]`, summed over the actions: `[sample, 1]`."""
-    return torch.square(unit - data).sum(-1, keepdim=True)
