@@ -53,6 +53,10 @@ PUBLISHED: Final = {
         },
     ),
     "atari": Published({"env": ("atari",)}),
+    "bench": Published(
+        {"hook": ("learning-curve",)},
+        commands={"bench": "run tasks, methods and seeds that a file lists, and write one page about them"},
+    ),
     "cnn": Published({"model": ("impala-cnn", "nature-cnn")}),
     "compile": Published(
         {},
