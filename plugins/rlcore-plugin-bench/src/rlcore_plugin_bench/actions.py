@@ -15,9 +15,9 @@ from rlcore.errors import ConfigError
 from rlcore.process import collected_stops, usable_cores
 from rlcore_plugin_bench.bench_file import BenchFile, read_bench
 from rlcore_plugin_bench.listing import as_json, listed
-from rlcore_plugin_bench.queue import Outcome, Queue
+from rlcore_plugin_bench.queue import Again, Outcome, Queue
 from rlcore_plugin_bench.row import Row, rows_of
-from rlcore_plugin_bench.states import states_of
+from rlcore_plugin_bench.states import states_of, wall_seconds
 
 log = logging.getLogger(__name__)
 
@@ -77,9 +77,18 @@ def run_rows(rows: Sequence[Row], pythons: dict[str, str], options: argparse.Nam
     stale = [str(state.row) for state in states if state.state == "stale"]
     if stale and not (options.stale or options.repeat):
         log.info("%d rows are stale, and are not run again without --stale: %s", len(stale), ", ".join(stale))
-    again = "all" if options.repeat else "stale" if options.stale else "none"
+    again: Again = "all" if options.repeat else "stale" if options.stale else "none"
     with collected_stops() as stops:
-        queue = Queue(wanted, pythons, options.jobs or usable_cores(), stops, options.max_time, again, options.discard)
+        queue = Queue(
+            wanted,
+            pythons,
+            options.jobs or usable_cores(),
+            stops,
+            options.max_time,
+            again,
+            options.discard,
+            wall_seconds(rows),
+        )
         outcome = queue.run()
         report(outcome)
         if stops:

@@ -12,6 +12,12 @@ from pydantic import BaseModel, Field, ValidationError, field_validator, model_v
 from rlcore.errors import ConfigError, did_you_mean
 
 _KINDS: Final = ("config", "preset", "command", "source")
+# keys that mean something beside one of these alone
+_BELONGS: Final = {
+    "env": "preset",
+    **dict.fromkeys(("python", "result", "files", "packages"), "command"),
+    **dict.fromkeys(("values", "mean", "std", "runs"), "source"),
+}
 _NAME: Final = r"^[A-Za-z0-9][\w.+-]*$"
 
 
@@ -91,7 +97,7 @@ class BenchFile(BaseModel, extra="forbid"):
         path: of the file.
     """
 
-    bench: BenchSection = BenchSection()
+    bench: BenchSection = Field(default_factory=lambda: BenchSection.model_validate({}))
     task: dict[str, Task] = Field(min_length=1)
     method: dict[str, Method] = Field(default_factory=dict)
     path: Path = Field(Path("bench.toml"), exclude=True)
@@ -129,8 +135,7 @@ def _merged(shared: Method | None, task: Task, own: Method | None) -> Method:
     values: dict[str, Any] = {}
     for part in parts:
         values |= part.model_dump(exclude_unset=True)
-    overrides = [text for part in parts[:1] if part is shared for text in part.set]
-    values["set"] = [*overrides, *task.set, *([] if own is None else own.set)]
+    values["set"] = [*([] if shared is None else shared.set), *task.set, *([] if own is None else own.set)]
     return Method.model_validate(values)
 
 
@@ -187,7 +192,8 @@ def _problems_of(method: Method) -> Iterator[str]:
         yield "source: has neither values nor a mean"
     if method.kind == "published" and method.values and method.mean is not None:
         yield "mean: leave it out, as it is that of the values"
-    if method.kind != "rlcore" and method.preset is None and method.env is not None:
-        yield "env: belongs to a preset"
+    for key in sorted(method.model_fields_set & {*_BELONGS}):
+        if getattr(method, _BELONGS[key]) is None and method.kind:
+            yield f"{key}: belongs to a method with `{_BELONGS[key]}`"
     if method.command is not None and not method.command:
         yield "command: is empty"

@@ -50,6 +50,8 @@ class LearningCurve:
         self._evaluations: list[tuple[int, float]] = []
         self._seconds: dict[int, float] = {}
         self._seconds_before = 0.0
+        # a point of this iteration, whose seconds are counted at its end
+        self._untimed: int | None = None
         self._noted = 0.0
 
     @hookimpl
@@ -75,12 +77,13 @@ class LearningCurve:
     @hookimpl
     def post_steps(self, trainer: Trainer) -> None:
         """Add a point to the curve of training where one is due."""
+        self._time_last(trainer)
         now, total = trainer.progress.now, trainer.progress.total
         last = self._training[-1][0] if self._training else 0
         is_due = now * self._points // total > last * self._points // total
         if self._latest and is_due:
             self._training.append((now, sum(self._latest) / len(self._latest)))
-            self._time(now, trainer)
+            self._untimed = now
         self._note(now, total)
 
     @hookimpl
@@ -110,6 +113,11 @@ class LearningCurve:
     def _time(self, at: int, trainer: Trainer) -> None:
         self._seconds[at] = self._seconds_before + trainer.seconds_trained
 
+    def _time_last(self, trainer: Trainer) -> None:
+        if self._untimed is not None:
+            self._time(self._untimed, trainer)
+            self._untimed = None
+
     def _note(self, now: int, total: int) -> None:
         """Note how far the run is, for whoever waits for it."""
         clock = time.monotonic()
@@ -123,6 +131,7 @@ class LearningCurve:
     def _write(self, trainer: Trainer) -> None:
         if self._folder is None:
             return
+        self._time_last(trainer)
         now = trainer.progress.now
         self._time(now, trainer)
         with replacing(self._folder / _SECONDS) as place:

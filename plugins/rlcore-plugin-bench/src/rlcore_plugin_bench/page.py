@@ -15,9 +15,9 @@ from rlcore_plugin_bench.stored_row import StoredRow
 from rlcore_plugin_bench.texts import duration
 
 _HOW_TO_READ = (
-    "A score is the mean return of a run, as its task says. `IQM` is the interquartile mean over the seeds with the 95% "
-    "interval of its bootstrap, and the bands of curves are those of the mean. Frames and seconds to a threshold are "
-    "medians over the seeds with a curve."
+    "A score is the mean return of a run, as its task says. `IQM` is the interquartile mean over the seeds with "
+    "the 95% interval of its bootstrap, and the bands of curves are those of the mean. Frames and seconds to "
+    "a threshold are medians over the seeds with a curve."
 )
 
 
@@ -144,8 +144,8 @@ def _made_with(tasks: Sequence[TaskFigures]) -> Iterator[str]:
 
 def _circumstances(row: StoredRow) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in sorted(row.versions.items()))
-    machine = ", ".join(f"{value}" if key == "cpu" else f"{value} {key}" for key, value in row.machine.items())
-    return f"{machine}; {versions}"
+    named = {"cpu": "unknown CPU", "cores": "unknown", "threads": "unknown", **row.machine}
+    return f"{named['cpu']}, cores: {named['cores']}, threads: {named['threads']}; {versions}"
 
 
 def _took(row: StoredRow) -> str:

@@ -19,7 +19,6 @@ from rlcore_plugin_bench import peer_row, rlcore_row
 from rlcore_plugin_bench.identity import Identity, differences, identity_of
 from rlcore_plugin_bench.machine import machine
 from rlcore_plugin_bench.row import COMMAND, Row
-from rlcore_plugin_bench.states import wall_seconds
 from rlcore_plugin_bench.stored_row import StoredRow, read_row, write_row
 from rlcore_plugin_bench.texts import duration
 
@@ -98,6 +97,7 @@ class Queue:
         max_time: seconds after which nothing runs any more; None for no limit.
         again: which finished rows run again: those that are stale, or all.
         discard: whether the run folder of a row is removed when the row is stored.
+        walls: seconds that rows of a task and method took, where some are finished.
     """
 
     def __init__(
@@ -109,13 +109,14 @@ class Queue:
         max_time: float | None = None,
         again: Again = "none",
         discard: bool = False,
+        walls: Mapping[tuple[str, str], float] | None = None,
     ) -> None:
         self._pythons, self._jobs, self._stops = pythons, jobs, stops
         self._waiting = list(rows)
         self._again, self._discard = again, discard
         self._deadline = None if max_time is None else time.monotonic() + max_time
         self._measured = _MEASURED if max_time is None else min(_MEASURED, max_time / 10)
-        self._walls = wall_seconds(rows)
+        self._walls = dict(walls or {})
         self._running: list[Running] = []
         self._idle: Counter[str] = Counter()
         self._passed_on = 0
@@ -231,16 +232,17 @@ class Queue:
         (row.folder / _IDENTITY).write_text(json.dumps(asdict(identity)))
         before = row.log.stat().st_size if row.log.exists() else 0
         environment = peer_row.threads()
-        from_frame = 0
+        from_frame, resumed = 0, False
         if row.how.kind == "rlcore":
-            from_frame = rlcore_row.saved(row) if rlcore_row.is_begun(row) else 0
+            resumed = rlcore_row.is_begun(row)
+            from_frame = rlcore_row.saved(row) if resumed else 0
             process = rlcore_row.start(row, environment)
         else:
             python = self._python(row)
             assert python is not None
             process = peer_row.start(row, python, environment)
         self._running.append(Running(row, lock, process, time.monotonic(), before, from_frame=from_frame))
-        log.info("%s: %s", row, f"resumed at {from_frame:,}" if from_frame else "begun")
+        log.info("%s: %s", row, f"resumed at {from_frame:,}" if resumed else "begun")
 
     def _ended(self, running: Running) -> None:
         """Store a row whose process ended well; go on with one that was killed."""

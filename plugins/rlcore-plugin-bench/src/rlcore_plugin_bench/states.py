@@ -48,15 +48,15 @@ def states_of(rows: Iterable[Row], pythons: Mapping[str, str]) -> list[RowState]
         ConfigError: the config of one does not fit, or its command lacks a file; all of them are named.
     """
     rows = list(rows)
-    problems: list[str] = []
+    problems: dict[tuple[str, str], str] = {}
     inputs: dict[str, dict[str, Any]] = {}
     for row in rows:
         try:
             inputs[str(row)] = identity_of(row, peer_row.interpreter(row, pythons)).inputs
         except ConfigError as error:
-            problems.append(str(error))
+            problems.setdefault((row.task, row.method), str(error))  # said once, as its seeds have it too
     if problems:
-        raise ConfigError("\n  ".join(["rows that cannot be run:", *dict.fromkeys(problems)]))
+        raise ConfigError("\n  ".join(["rows that cannot be run:", *problems.values()]))
     walls = wall_seconds(rows)
     return [_state(row, inputs[str(row)], pythons, walls.get((row.task, row.method))) for row in rows]
 
