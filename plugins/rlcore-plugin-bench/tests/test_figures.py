@@ -63,7 +63,7 @@ def test_the_page_has_the_figures_and_its_pictures_and_is_the_same_again(bench, 
     assert "| 100 (3 of 5 seeds) | 3.0 |" in page
     assert "| paper | 10, published |  |  | 12.5 ± 1.5 |" in page
     assert "* paper: a paper, 2026" in page
-    assert "* Ours: scores alone, without curve and config: seeds 1, 2, 3, 4, 5" in page
+    assert "* Scores alone, without curve and config: Ours 1, 2, 3, 4, 5" in page
     assert "![curves of toy](page/toy.svg)" in page
     picture = (tmp_path / "page" / "toy.svg").read_text()
     assert picture.startswith('<svg xmlns="http://www.w3.org/2000/svg"')

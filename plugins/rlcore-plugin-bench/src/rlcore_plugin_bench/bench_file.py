@@ -59,6 +59,11 @@ class Method(BaseModel, extra="forbid", allow_inf_nan=False):
             return "peer"
         return "" if self.source is None else "published"
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether a task can have it as it is; another one is what the methods of tasks add to."""
+        return bool(self.kind) and (self.kind != "published" or bool(self.values) or self.mean is not None)
+
 
 class Task(BaseModel, extra="forbid", allow_inf_nan=False):
     """What is learnt, and how it is scored."""
@@ -120,7 +125,8 @@ class BenchFile(BaseModel, extra="forbid"):
     def methods_of(self, name: str) -> Iterator[tuple[str, Method]]:
         """Yield the methods of a task, those of all tasks first."""
         task = self.task[name]
-        shared = list(self.method) if task.methods is None else task.methods
+        complete = [method for method, how in self.method.items() if how.is_complete]
+        shared = complete if task.methods is None else task.methods
         for method in dict.fromkeys([*shared, *task.method]):
             yield method, _merged(self.method.get(method), task, task.method.get(method))
 

@@ -64,8 +64,9 @@ def identity_of(row: Row, python: str | None) -> Identity:
     if row.data is not None and row.data.exists():
         inputs["data"] = _checksum(row.data)
     inputs |= {f"{VERSIONS}{name}": _minor(text) for name, text in versions.items() if name not in _NO_CAUSE}
-    here = os.path.abspath(row.file.folder)
-    return Identity({key: _without(value, here) for key, value in inputs.items()}, versions)
+    places = {} if row.data is None else {os.path.abspath(row.data): "{data}"}
+    places[os.path.abspath(row.file.folder)] = "{here}"
+    return Identity({key: _without(value, places) for key, value in inputs.items()}, versions)
 
 
 def differences(row: StoredRow, now: Mapping[str, Any], versions: bool = True) -> Iterator[str]:
@@ -117,11 +118,14 @@ def _minor(version: str) -> str:
     return ".".join(version.split("+")[0].split(".")[:2])
 
 
-def _without(value: Any, here: str) -> Any:
-    """Return a value without where the bench file lies, which is another place on each machine."""
+def _without(value: Any, places: Mapping[str, str]) -> Any:
+    """Return a value with names for the folders of the bench file and its data, which lie elsewhere on each machine."""
     if isinstance(value, list):
-        return [_without(entry, here) for entry in value]
-    return value.replace(here, "{here}") if isinstance(value, str) else value
+        return [_without(entry, places) for entry in value]
+    if isinstance(value, str):
+        for place, name in places.items():
+            value = value.replace(place, name)
+    return value
 
 
 @cache

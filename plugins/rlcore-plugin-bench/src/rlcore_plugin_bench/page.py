@@ -115,10 +115,10 @@ def _notes(task: TaskFigures) -> Iterator[str]:
         if method.stale:
             seeds = ", ".join(map(str, method.stale))
             yield f"{method.title}: left out, as their config changed since: seeds {seeds}"
-        bare = [row for row in method.rows if not row.inputs]
-        if bare:
-            seeds = ", ".join(str(row.seed) for row in bare)
-            yield f"{method.title}: scores alone, without curve and config: seeds {seeds}"
+    bare = {method.title: [row.seed for row in method.rows if not row.inputs] for method in task.methods}
+    named = [f"{title} {', '.join(map(str, seeds))}" for title, seeds in bare.items() if seeds]
+    if named:
+        yield f"Scores alone, without curve and config: {'; '.join(named)}"
 
 
 def _clock(task: TaskFigures) -> str:
