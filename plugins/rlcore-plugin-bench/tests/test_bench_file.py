@@ -1,8 +1,17 @@
 """The bench file: what its tables mean together, and what is refused before anything runs."""
 
+import contextlib
+import io
+import sys
+from pathlib import Path
+
 import pytest
+import tomli_w
 from rlcore_plugin_bench.bench_file import read_bench
 from rlcore_plugin_bench.row import rows_of
+from rlcore_plugin_testing.small_run import TOY_CONFIG
+
+from rlcore.cli.command_line import main
 
 SHARED = """
 [bench]
@@ -78,7 +87,7 @@ def test_a_row_with_a_wrong_config_is_refused_before_any_run_begins(write_bench,
     said = refused("bench", "run", write_bench(right=right, wrong=wrong))
     assert "wrong/ours/1: " in said
     assert "lrate" in said
-    assert not (tmp_path / "bench").exists()
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_command_without_its_script_is_refused(write_bench, refused):
@@ -97,12 +106,20 @@ def test_rows_and_interpreters_that_are_not_there_are_refused(write_bench, refus
 
 
 def _usage(*arguments):
-    import contextlib
-    import io
-
-    from rlcore.cli.command_line import main
-
     stream = io.StringIO()
     with contextlib.redirect_stderr(stream), contextlib.suppress(SystemExit):
         main([str(argument) for argument in arguments])
     return stream.getvalue()
+
+
+def test_the_file_of_the_readme_is_one(tmp_path, monkeypatch, capsys):
+    """With a config and a script where it names them."""
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    text = readme.partition("```text\n# pendulum.toml\n")[2].partition("```")[0]
+    # the peer need not be installed
+    (tmp_path / "pendulum.toml").write_text(text.replace('["stable-baselines3", "torch"]', '["torch"]'))
+    (tmp_path / "mine.toml").write_text(tomli_w.dumps({**TOY_CONFIG, "env": {"use": "gymnasium", "id": "Pendulum-v1"}}))
+    (tmp_path / "sb3.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    assert main(["bench", "list", "pendulum.toml", "--python", f"peers={sys.executable}"]) == 0
+    assert "9 open" in capsys.readouterr().out

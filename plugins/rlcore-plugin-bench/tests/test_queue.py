@@ -71,7 +71,7 @@ def test_rows_run_and_are_stored_and_are_not_run_again(write_bench, tmp_path, ca
 
     before = {file: file.read_bytes() for file in tmp_path.rglob("seed-*.json.gz")}
     assert len(before) == 4
-    shutil.rmtree(tmp_path / "bench")
+    shutil.rmtree(tmp_path / "runs")
     assert main(["bench", "run", str(path)]) == 0, "nothing is left to run, also without the run folders"
     assert {file: file.read_bytes() for file in tmp_path.rglob("seed-*.json.gz")} == before
     capsys.readouterr()
@@ -160,7 +160,7 @@ def test_a_queue_that_is_killed_goes_on_as_if_nothing_had_happened(kills_run, wr
     row = row_of(path, "toy/ours/1")
     assert main(["bench", "run", str(path)]) == 0
     undisturbed, expected = read_row(row.stored), hashes(row)
-    (tmp_path / "bench").rename(tmp_path / "undisturbed")
+    (tmp_path / "runs").rename(tmp_path / "undisturbed")
     row.stored.unlink()
 
     command = bench(path)

@@ -92,7 +92,7 @@ class BenchSection(BaseModel, extra="forbid"):
     text: str = Field("", description="below the title of the page")
     seeds: list[int] = Field([1, 2, 3], min_length=1, description="of every task")
     rows: Path = Field(Path("rows"), description="folder of the finished rows, relative to the bench file")
-    runs: Path = Field(Path("bench"), description="folder of the run folders, relative to the working directory")
+    runs: Path = Field(Path("runs/bench"), description="folder of the run folders, relative to the working directory")
 
 
 class BenchFile(BaseModel, extra="forbid"):
