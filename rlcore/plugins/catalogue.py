@@ -53,10 +53,7 @@ PUBLISHED: Final = {
         },
     ),
     "atari": Published({"env": ("atari",)}),
-    "bench": Published(
-        {"hook": ("learning-curve",)},
-        commands={"bench": "run tasks, methods and seeds that a file lists, and write one page about them"},
-    ),
+    "bench": Published({"hook": ("learning-curve",)}, commands={"bench": "compare methods over tasks and seeds"}),
     "cnn": Published({"model": ("impala-cnn", "nature-cnn")}),
     "compile": Published(
         {},
@@ -142,8 +139,7 @@ PUBLISHED: Final = {
         },
         commands={
             "ckpt": "list, verify, show, prune or convert the checkpoints of a run",
-            "compare": "compare settings over their seeds: mean, interquartile mean (IQM), 95% intervals, probability "
-            "of improvement",
+            "compare": "compare settings over their seeds: mean, IQM, 95% intervals, probability of improvement",
             "plot": "plot the curves of one or several runs on one figure",
             "report": "write one HTML page about one or several runs, with nothing outside of it",
             "runs": "list what has been trained",

@@ -30,7 +30,7 @@ def command_of(row: Row, python: str) -> list[str]:
 def start(row: Row, python: str, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Begin the command of a row, in a process that holds the row and notes how the command ends.
 
-    It begins anew, in the folder that an earlier one left: a script that goes on from what it saved finds that in
+    It starts over, in the folder that an earlier one left: a script that goes on from what it saved finds that in
     `{folder}`.
     """
     row.run.mkdir(parents=True, exist_ok=True)

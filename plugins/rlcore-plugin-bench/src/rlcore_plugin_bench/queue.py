@@ -200,7 +200,7 @@ class Queue:
         begun = read_identity(row)
         same = begun is not None and begun.hash == identity.hash
         if row.run.exists() and not same:
-            log.info("%s: its run was begun with other settings; it begins anew", row)
+            log.info("%s: its run was begun with other settings; it starts over", row)
         if not same or (done and self._again == "all"):
             shutil.rmtree(row.run, ignore_errors=True)
             return False
