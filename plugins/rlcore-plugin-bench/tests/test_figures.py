@@ -60,7 +60,7 @@ def test_the_page_has_the_figures_and_its_pictures_and_is_the_same_again(bench, 
     assert main(["bench", "table", str(bench), "--output", "page.md"]) == 0
     page = (tmp_path / "page.md").read_text()
     assert "| Ours | 1, 2, 3, 4, 5 | 3.0, 10.0, 5.0, 4.0, 8.0 | 5.0 | 6.0 ± 2.9 | 5.7 [" in page
-    assert "| 100 (3 of 5 seeds) | 3.0 |" in page
+    assert "| 100 (3 of 5) | 3.0 |" in page
     assert "| paper | 10, published |  |  | 12.5 ± 1.5 |" in page
     assert "* paper: a paper, 2026" in page
     assert "* Scores alone, without curve and config: Ours 1, 2, 3, 4, 5" in page

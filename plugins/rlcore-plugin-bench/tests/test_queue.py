@@ -267,3 +267,19 @@ def test_what_took_longer_than_the_time_that_is_left_is_not_begun(write_bench, c
     assert main(["bench", "run", str(path), "--max-time", "1m"]) == 0
     assert "toy/peer/2: not begun: needs about 17 min, and 60 s are left" in caplog.text
     assert read_row(row_of(path, "toy/peer/2").stored) is None
+
+
+@pytest.mark.slow
+def test_a_preset_runs_and_a_row_that_is_repeated_has_the_same_returns(write_bench):
+    changes = ["run.total_frames=2048", "evaluator.every=1024", "evaluator.episodes=2"]
+    method = {"ppo": {"preset": "ppo-classic-control", "env": "CartPole-v1", "set": changes}}
+    path = write_bench(bench={"seeds": [1]}, toy={"method": method})
+    row = row_of(path, "toy/ppo/1")
+    assert main(["bench", "run", str(path)]) == 0
+    first = read_row(row.stored)
+    assert len(first.curve.at) >= 2
+    assert main(["bench", "run", str(path), "--repeat", "--discard"]) == 0
+    again = read_row(row.stored)
+    assert (again.score, again.curve.at, again.curve.returns) == (first.score, first.curve.at, first.curve.returns)
+    assert row.log.read_text().count("$ rlcore train") == 2
+    assert not row.run.exists()

@@ -99,7 +99,7 @@ def _to_threshold(method: MethodFigures) -> list[str]:
     if not method.reached:
         return ["", ""]
     count = sum(each is not None for each in method.reached)
-    part = "" if count == len(method.reached) else f" ({count} of {len(method.reached)} seeds)"
+    part = "" if count == len(method.reached) else f" ({count} of {len(method.reached)})"
     frames, seconds = method.frames_to_threshold(), method.seconds_to_threshold()
     assert frames is not None
     told = "not reached" if math.isinf(frames) else f"{frames:,.0f}"

@@ -117,6 +117,7 @@ class Queue:
         self._deadline = None if max_time is None else time.monotonic() + max_time
         self._measured = _MEASURED if max_time is None else min(_MEASURED, max_time / 10)
         self._walls = dict(walls or {})
+        self._made = time.time()
         self._running: list[Running] = []
         self._idle: Counter[str] = Counter()
         self._passed_on = 0
@@ -192,7 +193,8 @@ class Queue:
             return True
         if self._again == "stale":
             return any(differences(stored, identity_of(row, self._python(row)).inputs))
-        return self._again == "all"
+        # another queue may have repeated it since
+        return self._again == "all" and row.stored.stat().st_mtime < self._made
 
     def _is_finished(self, row: Row, identity: Identity) -> bool:
         """Return whether an earlier queue was killed between the end of a run and its row."""
@@ -351,7 +353,7 @@ def finished(row: Row, running: Running | None) -> StoredRow:
         inputs=identity.inputs,
         command=command,
         versions=identity.versions,
-        machine={**machine(), "threads": 1},
+        machine={**machine(), "threads": identity.inputs.get("config.run.threads", 1)},
         **result,
     )
 
