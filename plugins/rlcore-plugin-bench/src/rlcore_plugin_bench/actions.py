@@ -92,9 +92,18 @@ def run_rows(rows: Sequence[Row], pythons: dict[str, str], options: argparse.Nam
         outcome = queue.run()
         report(outcome)
         if stops:
-            log.info("stopped; go on with: %s", shlex.join(["rlcore", "bench", "run", *options.files]))
+            log.info("stopped; go on with: %s", again_with(options))
             return 128 + stops[0]
     return 1 if outcome.failed else 0
+
+
+def again_with(options: argparse.Namespace) -> str:
+    """Return the command that goes on with a queue that was stopped."""
+    rows = [part for pattern in options.rows or () for part in ("--rows", pattern)]
+    pythons = [part for text in options.python for part in ("--python", text)]
+    flags = [f"--{name}" for name in ("stale", "repeat", "discard") if getattr(options, name)]
+    jobs = [] if options.jobs is None else ["--jobs", str(options.jobs)]
+    return shlex.join(["rlcore", "bench", "run", *options.files, *rows, *pythons, *jobs, *flags])
 
 
 def report(outcome: Outcome) -> None:
