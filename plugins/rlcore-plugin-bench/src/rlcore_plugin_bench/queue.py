@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from rlcore.errors import ConfigError
@@ -25,6 +26,7 @@ from rlcore_plugin_bench.texts import duration
 log = logging.getLogger(__name__)
 
 _POLL: Final = 0.1
+_REMOVE_SECONDS: Final = 5.0
 # how often a run that is killed without getting any further is resumed
 _TRIES: Final = 3
 # seconds that a run trains before its speed counts
@@ -293,7 +295,7 @@ class Queue:
         if stored.wall is not None:
             self._walls.setdefault((row.task, row.method), stored.wall)
         if self._discard:
-            shutil.rmtree(row.run, ignore_errors=True)
+            _remove(row.run)
         log.info("%s: %.1f", row, stored.score)
 
     def _look_at_clock(self) -> None:
@@ -328,6 +330,14 @@ class Queue:
         whole = total * (now - since) / (at - first)
         self._walls.setdefault((running.row.task, running.row.method), whole)
         return seconds
+
+
+def _remove(folder: Path) -> None:
+    """Remove the folder of a run whose process has just ended; its companion may still look at the lock in it."""
+    deadline = time.monotonic() + _REMOVE_SECONDS
+    while folder.exists() and time.monotonic() < deadline:
+        shutil.rmtree(folder, ignore_errors=True)
+        time.sleep(_POLL)
 
 
 def finished(row: Row, running: Running | None) -> StoredRow:
