@@ -90,17 +90,19 @@ def main() -> None:
         show_progress=False,
         save_interval=10**9,
     )
-    seconds, evaluations, returns = 0.0, [], []
+    seconds, points, returns = 0.0, [], []
     began = time.perf_counter()
     for epoch, _ in epochs:
         seconds += time.perf_counter() - began
-        if epoch * every > args.updates - args.evaluations * every:
-            returns = play(algorithm, args.env, args.episodes)
-            evaluations.append(statistics.fmean(returns))
+        returns = play(algorithm, args.env, args.episodes)
+        points.append((epoch * every, statistics.fmean(returns), round(seconds, 1)))
         began = time.perf_counter()
     found = {"peer": "d3rlpy", "task": f"{args.algorithm}-{args.data}", "seed": args.seed, "train_s": round(seconds, 1)}
-    several = {"evaluations": evaluations} if args.evaluations > 1 else {"std": statistics.pstdev(returns)}
-    print(json.dumps({**found, "mean": statistics.fmean(evaluations), **several}))
+    ats, means, times = zip(*points, strict=True)
+    mean = statistics.fmean(means[-args.evaluations :])
+    curve = {"at": ats, "return": means, "seconds": times}
+    length = {"frames": args.updates, "clock": "updates", "curve": curve}
+    print(json.dumps({**found, "mean": mean, "std": statistics.pstdev(returns), **length}))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import torch
+from sb3_curve import CurveCallback
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.monitor import Monitor
@@ -99,10 +100,12 @@ def main() -> None:
     envs = DummyVecEnv([lambda: make_game(game.title().replace("-", "")) for _ in range(num_envs)])
     model = algorithm("CnnPolicy", envs, policy_kwargs=NETWORK, device="cpu", seed=args.seed, **settings)
     began = time.perf_counter()
-    model.learn(FRAMES)
+    record = CurveCallback(FRAMES, 100)
+    model.learn(FRAMES, callback=record)
     seconds = time.perf_counter() - began
     mean = statistics.fmean(episode["r"] for episode in model.ep_info_buffer)
-    print(json.dumps({"peer": "sb3", "task": args.task, "seed": args.seed, "mean": mean, "train_s": round(seconds, 1)}))
+    found = {"peer": "sb3", "task": args.task, "seed": args.seed, "mean": mean, "train_s": round(seconds, 1)}
+    print(json.dumps(found | {"frames": FRAMES, "curve": record.curve()}))
 
 
 if __name__ == "__main__":

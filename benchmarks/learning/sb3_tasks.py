@@ -1,7 +1,7 @@
 """What Stable-Baselines3 and sb3-contrib learn, with the settings of their zoo where it has some, or of rlcore.
 
-One JSON line gives the mean return of deterministic episodes on fixed seeds, or of the last 100 training episodes, and
-the seconds that training took.
+One JSON line gives the mean return of deterministic episodes on fixed seeds, or of the last 100 training episodes, the
+seconds that training took, and the curve: ten evaluations, or the latest training episodes at a hundred places.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from dm_tasks import make_env
 from sb3_contrib import QRDQN, CrossQ, MaskablePPO
+from sb3_curve import CurveCallback
 from stable_baselines3 import DDPG, DQN, SAC, TD3
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.env_util import make_vec_env
@@ -150,17 +151,25 @@ def main() -> None:
         size = envs.action_space.shape[0]
         settings["action_noise"] = NormalActionNoise(np.zeros(size), task.noise * np.ones(size))
     model = task.algorithm("MlpPolicy", envs, device="cpu", seed=args.seed, **settings)
-    started = time.perf_counter()
     frames = args.frames or task.frames
-    model.learn(total_timesteps=frames // task.repeat)
-    seconds = time.perf_counter() - started
-    if task.evaluation:
-        mean = evaluate(model, make_env(task.env_id, task.repeat), task.evaluation)
+    steps = frames // task.repeat
+    evaluated = make_env(task.env_id, task.repeat) if task.evaluation else None
+    record = CurveCallback(
+        steps,
+        100 if evaluated is None else 10,
+        None if evaluated is None else lambda model: evaluate(model, evaluated, min(10, task.evaluation)),
+        task.repeat,
+    )
+    started = time.perf_counter()
+    model.learn(total_timesteps=steps, callback=record)
+    seconds = time.perf_counter() - started - record.seconds_evaluating
+    if evaluated is not None:
+        mean = evaluate(model, evaluated, task.evaluation)
     else:
         mean = statistics.fmean(episode["r"] for episode in model.ep_info_buffer)
     peer = "sb3-contrib" if task.algorithm in (QRDQN, CrossQ, MaskablePPO) else "sb3"
     found = {"peer": peer, "task": args.task, "seed": args.seed, "mean": mean, "train_s": round(seconds, 1)}
-    print(json.dumps(found | {"frames": frames}))
+    print(json.dumps(found | {"frames": frames, "curve": record.curve()}))
 
 
 if __name__ == "__main__":

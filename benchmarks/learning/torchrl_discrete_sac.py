@@ -60,8 +60,8 @@ def make_loss(env: EnvBase) -> tuple[ProbabilisticActor, DiscreteSACLoss, list[t
     return actor, loss, [torch.optim.Adam(group, LEARNING_RATE) for group in groups]
 
 
-def train(seed: int, frames: int) -> float:
-    """Train; return the mean return of the last 100 episodes."""
+def train(seed: int, frames: int) -> dict[str, list[float]]:
+    """Train; return the curve: the mean return of the last 100 episodes at a hundred places."""
     env = TransformedEnv(GymEnv("CartPole-v1", categorical_action_encoding=True), RewardSum())
     env.set_seed(seed)
     actor, loss, optimizers = make_loss(env)
@@ -71,10 +71,17 @@ def train(seed: int, frames: int) -> float:
         env, actor, frames_per_batch=FRAMES_PER_BATCH, total_frames=frames, init_random_frames=RANDOM_FRAMES
     )
     returns: deque[float] = deque(maxlen=100)
+    curve: dict[str, list[float]] = {"at": [], "return": [], "seconds": []}
+    began, done = time.perf_counter(), 0
     for batch in collector:
+        before, done = done, done + batch.numel()
         batch = batch.reshape(-1)
         returns.extend(batch["next", "episode_reward"][batch["next", "done"]].tolist())
         buffer.extend(batch)
+        if returns and done * 100 // frames > before * 100 // frames:
+            curve["at"].append(done)
+            curve["return"].append(statistics.fmean(returns))
+            curve["seconds"].append(round(time.perf_counter() - began, 1))
         if len(buffer) < RANDOM_FRAMES:
             continue
         for _ in range(UPDATES_PER_BATCH):
@@ -85,7 +92,7 @@ def train(seed: int, frames: int) -> float:
                 optimizer.zero_grad()
             target.step()
     collector.shutdown()
-    return statistics.fmean(returns)
+    return curve
 
 
 def main() -> None:
@@ -96,10 +103,10 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(args.seed)
     started = time.perf_counter()
-    mean = train(args.seed, args.frames)
+    curve = train(args.seed, args.frames)
     seconds = round(time.perf_counter() - started, 1)
-    found = {"peer": "torchrl", "task": "discrete-sac-cartpole", "seed": args.seed, "mean": mean, "train_s": seconds}
-    print(json.dumps(found))
+    found = {"peer": "torchrl", "task": "discrete-sac-cartpole", "seed": args.seed, "train_s": seconds}
+    print(json.dumps({**found, "mean": curve["return"][-1], "frames": args.frames, "curve": curve}))
 
 
 if __name__ == "__main__":

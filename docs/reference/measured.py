@@ -43,8 +43,8 @@ def learning() -> str:
     """Return the evaluation return at the end of training: mean, standard deviation, and how many seeds."""
     cells = []
     for name, title in LEARNING.items():
-        outcomes = {row["peer"]: row for row in _rows(f"learning-{name}.md")}
-        cells.append([title, *(_outcome(outcomes.get(peer)) for peer in LEARNERS)])
+        outcomes = {row["method"]: row for row in _rows("learning.md", name)}
+        cells.append([title, *(_outcome(outcomes.get(method)) for method in LEARNERS.values())])
     return table(["", *LEARNERS.values()], cells)
 
 
@@ -133,10 +133,13 @@ def _number(text: str) -> float:
     return float(text.replace(",", ""))
 
 
-def _rows(file: str) -> Iterator[dict[str, str]]:
-    """Yield the rows of all tables of a result file, by the heads of their columns."""
+def _rows(file: str, task: str | None = None) -> Iterator[dict[str, str]]:
+    """Yield the rows of all tables of a result file, or of those of a task, by the heads of their columns."""
     heads: list[str] = []
-    for line in (RESULTS / file).read_text().splitlines():
+    text = (RESULTS / file).read_text()
+    if task is not None:
+        text = text.partition(f"<!-- begin {task} -->")[2].partition(f"<!-- end {task} -->")[0]
+    for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if not line.startswith("|"):
             heads = []

@@ -54,6 +54,7 @@ PUBLISHED: Final = {
     ),
     "assistants": Published({}, commands={"mcp": "serve runs to an assistant", "skill": "print where the skill is"}),
     "atari": Published({"env": ("atari",)}),
+    "bench": Published({"hook": ("learning-curve",)}, commands={"bench": "compare methods over tasks and seeds"}),
     "cnn": Published({"model": ("impala-cnn", "nature-cnn")}),
     "compile": Published(
         {},
@@ -140,7 +141,7 @@ PUBLISHED: Final = {
         },
         commands={
             "ckpt": "list, verify, show, prune or convert the checkpoints of a run",
-            "compare": "compare settings by their seeds: mean, interquartile mean (IQM), 95% intervals, who is better",
+            "compare": "compare settings over their seeds: mean, IQM, 95% intervals, probability of improvement",
             "plot": "plot the curves of one or several runs on one figure",
             "report": "write one HTML page about one or several runs, with nothing outside of it",
             "runs": "list what has been trained",

@@ -47,6 +47,8 @@ DOORS = (
     "rlcore.lazy",
     # for loggers that send to servers
     "rlcore_plugin_spool",
+    # for what shows figures of runs
+    "rlcore_plugin_reports",
     # for their tests
     "rlcore_plugin_testing",
     "rlcore_plugin_testing.contracts",

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
-from rlcore_plugin_reports.svg import COLOURS, Line, chart
+from rlcore_plugin_reports.svg import COLOURS, Line, chart, picture
 
 
 def line(x, y, low=None, high=None, name="a"):
@@ -71,3 +71,15 @@ def test_a_long_line_is_thinned_and_keeps_its_ends():
 def test_names_cannot_break_out():
     text = chart('<script>"', [line([0, 1], [0, 1], name="</title><b>")])
     assert not re.search(r"<script|<b>", text)
+
+
+def test_a_picture_is_a_file_of_its_own_with_the_names_of_its_lines():
+    x = np.arange(3.0)
+    text = picture("A & B", [Line("one <1>", x, x, x, x), Line("empty", x[:0], x[:0], x[:0], x[:0])])
+    root = ElementTree.fromstring(text)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    said = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert said[0] == "A & B"
+    assert said[-1] == "one <1>"
+    assert "empty" not in said
+    assert root.get("viewBox") == f"0 0 {root.get('width')} {root.get('height')}"

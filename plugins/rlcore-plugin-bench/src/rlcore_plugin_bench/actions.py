@@ -1,0 +1,148 @@
+"""What the actions of `rlcore bench` do."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import shlex
+import sys
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from rlcore.errors import ConfigError
+from rlcore.process import collected_stops, usable_cores
+from rlcore_plugin_bench.bench_file import BenchFile, read_bench
+from rlcore_plugin_bench.listing import as_json, listed
+from rlcore_plugin_bench.queue import Again, Outcome, Queue
+from rlcore_plugin_bench.row import Row, rows_of
+from rlcore_plugin_bench.states import states_of, wall_seconds
+
+log = logging.getLogger(__name__)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do what was asked for; return the exit code."""
+    files = [read_bench(Path(name)) for name in options.files]
+    if options.action == "table":
+        return write_table(files, options)
+    rows = chosen([row for file in files for row in rows_of(file)], options.rows)
+    pythons = interpreters(options.python)
+    return run_rows(rows, pythons, options) if options.action == "run" else list_rows(rows, pythons, options)
+
+
+def chosen(rows: Sequence[Row], patterns: Sequence[str] | None) -> list[Row]:
+    """Return the rows that fit any of the patterns.
+
+    Raises:
+        ConfigError: a pattern fits none.
+    """
+    for pattern in patterns or ():
+        if not any(fnmatchcase(str(row), pattern) for row in rows):
+            example = f", such as {rows[0]}" if rows else ""
+            raise ConfigError(f"--rows {pattern!r} fits no row; a row is TASK/METHOD/SEED{example}")
+    return [row for row in rows if patterns is None or any(fnmatchcase(str(row), pattern) for pattern in patterns)]
+
+
+def interpreters(texts: Sequence[str]) -> dict[str, str]:
+    """Return the interpreters of peers by name.
+
+    Raises:
+        ConfigError: a text is not NAME=PATH, or there is no such file.
+    """
+    pythons: dict[str, str] = {}
+    for text in texts:
+        name, _, path = text.partition("=")
+        if not name or not Path(path).is_file():
+            raise ConfigError(f"--python {text!r} is not NAME=PATH with the path of an interpreter")
+        pythons[name] = path
+    return pythons
+
+
+def list_rows(rows: Sequence[Row], pythons: dict[str, str], options: argparse.Namespace) -> int:
+    """Print the states of rows."""
+    states = states_of(rows, pythons)
+    print(json.dumps(as_json(states), indent=1) if options.json else listed(states))
+    return 0
+
+
+def run_rows(rows: Sequence[Row], pythons: dict[str, str], options: argparse.Namespace) -> int:
+    """Check every row, run those that are not done, and say what became of them; return the exit code."""
+    states = states_of(rows, pythons)
+    wanted = [state.row for state in states if options.repeat or state.state not in ("done", "no interpreter")]
+    without = sorted({state.row.how.python for state in states if state.state == "no interpreter"})
+    for name in without:
+        log.info("peers of %s are left out: name their interpreter with --python %s=PATH", name, name)
+    stale = [str(state.row) for state in states if state.state == "stale"]
+    if stale and not (options.stale or options.repeat):
+        log.info("%d rows are stale, and are not run again without --stale: %s", len(stale), ", ".join(stale))
+    again: Again = "all" if options.repeat else "stale" if options.stale else "none"
+    with collected_stops() as stops:
+        queue = Queue(
+            wanted,
+            pythons,
+            options.jobs or usable_cores(),
+            stops,
+            options.max_time,
+            again,
+            options.discard,
+            wall_seconds(rows),
+        )
+        outcome = queue.run()
+        report(outcome)
+        if stops:
+            log.info("stopped; go on with: %s", again_with(options))
+            return 128 + stops[0]
+    return 1 if outcome.failed else 0
+
+
+def again_with(options: argparse.Namespace) -> str:
+    """Return the command that goes on with a queue that was stopped."""
+    rows = [part for pattern in options.rows or () for part in ("--rows", pattern)]
+    pythons = [part for text in options.python for part in ("--python", text)]
+    flags = [f"--{name}" for name in ("stale", "repeat", "discard") if getattr(options, name)]
+    jobs = [] if options.jobs is None else ["--jobs", str(options.jobs)]
+    return shlex.join(["rlcore", "bench", "run", *options.files, *rows, *pythons, *jobs, *flags])
+
+
+def report(outcome: Outcome) -> None:
+    """Say how many rows are done, failed, late or elsewhere."""
+    counts = {
+        "done": len(outcome.done),
+        "failed": len(outcome.failed),
+        "not in time": len(outcome.late),
+        "in another queue": len(outcome.elsewhere),
+    }
+    log.info("%s", ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing was to be run")
+    for name, why in outcome.failed.items():
+        log.info("failed: %s: %s", name, why)
+
+
+def write_table(files: Sequence[BenchFile], options: argparse.Namespace) -> int:
+    """Write the page, or print it."""
+    from rlcore_plugin_bench.figures import figures_of
+    from rlcore_plugin_bench.page import page, pictures
+
+    tasks = figures_of(files)
+    if options.json:
+        print(json.dumps([task.as_json() for task in tasks], indent=1))
+        return 0
+    if options.output is None:
+        sys.stdout.write(page(files, tasks, None))
+        return 0
+    output = Path(options.output)
+    if output.suffix != ".md":
+        raise ConfigError(f"--output {output}: the page is Markdown; give it a name that ends in .md")
+    try:
+        folder = output.with_suffix("")
+        drawn = pictures(tasks)
+        if drawn:
+            folder.mkdir(parents=True, exist_ok=True)
+        for name, text in drawn.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        output.write_text(page(files, tasks, folder.name), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"--output {output} cannot be written: {error}") from error
+    print(output)
+    return 0
