@@ -88,8 +88,17 @@ PUBLISHED: Final = {
                 **dict.fromkeys(("DEFAULT_MODULE_ID", "override"), "columns"),
                 **dict.fromkeys(("ModuleID", "MultiAgentBatch", "SampleBatch", "TensorType"), "sample_batches"),
                 **dict.fromkeys(("MultiRLModule", "MultiRLModuleSpec"), "multi"),
-                **{name + of: name.lower() for name in ("BC", "IMPALA", "PPO") for of in ("Config", "TorchLearner")},
-                **dict.fromkeys(("RLModule", "RLModuleSpec", "TorchRLModule", "ValueFunctionAPI"), "module"),
+                **{
+                    name + of: name.lower()
+                    for name in ("APPO", "BC", "DQN", "IMPALA", "PPO", "SAC")
+                    for of in ("Config", "TorchLearner")
+                },
+                **dict.fromkeys(("QNetAPI", "TARGET_NETWORK_ACTION_DIST_INPUTS"), "apis"),
+                **dict.fromkeys(("TargetNetworkAPI", "ValueFunctionAPI"), "apis"),
+                **dict.fromkeys(("RLModule", "RLModuleSpec", "TorchRLModule"), "module"),
+                "DefaultAPPOTorchRLModule": "appo",
+                "DefaultDQNTorchRLModule": "dqn_module",
+                "DefaultSACTorchRLModule": "sac_module",
                 "AlgorithmConfig": "config",
                 "DefaultModelConfig": "model_config",
                 "Learner": "learner",

@@ -81,7 +81,12 @@ class Learner(Carries, LearnerState, OldNames, ABC):
             module = (self._module_spec or self.config.get_multi_rl_module_spec()).build(self.config.seed)
         self._module = module.to(self._device)
         self._layers = {module_id: trained_layers(module[module_id]) for module_id in module}
+        for module_id in module:
+            self._begin_module(module_id)
         self.configure_optimizers()
+
+    def _begin_module(self, module_id: str) -> None:
+        """Keep what a learner has for each module, before its optimizers are registered: nothing."""
 
     def configure_optimizers(self) -> None:
         """Register the optimizers of every module that this learner can train."""
@@ -289,6 +294,7 @@ class Learner(Carries, LearnerState, OldNames, ABC):
         if new_should_module_be_updated is not None:
             self.config.policies_to_train = new_should_module_be_updated
         self._layers[module_id] = trained_layers(self.module[module_id])
+        self._begin_module(module_id)
         self._configure_optimizers_for(module_id)
         return MultiRLModuleSpec.from_module(self.module)
 

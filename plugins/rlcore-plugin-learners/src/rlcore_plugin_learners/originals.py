@@ -63,6 +63,7 @@ def of(kind: str, instead: Mapping[str, str]) -> Original:
 
 
 LEARNER: Final = of("PPOTorchLearner", _LEARNER)
+SAC_LEARNER: Final = of("SACTorchLearner", _LEARNER)
 LEARNER_GROUP: Final = of("LearnerGroup", {**_FILES, **_PARTS, **_UPDATES})
 RL_MODULE: Final = of("RLModule", _MODULE)
 MULTI_RL_MODULE: Final = of(
