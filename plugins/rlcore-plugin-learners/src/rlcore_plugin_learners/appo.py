@@ -29,8 +29,8 @@ class APPOConfig(IMPALAConfig):
     """Settings of `APPOTorchLearner`.
 
     The old policy moves when `target_network_update_freq * circular_buffer_num_batches *
-    circular_buffer_iterations_per_batch * train_batch_size_per_learner` steps more were trained on. No batch is kept: it
-    is trained on when it comes.
+    circular_buffer_iterations_per_batch * train_batch_size_per_learner` steps more were trained on. No batch is
+    kept: it is trained on when it comes.
 
     Attributes:
         clip_param: how far the probability of an action may move from that of the old policy.
