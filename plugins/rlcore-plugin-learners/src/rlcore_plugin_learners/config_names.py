@@ -83,8 +83,13 @@ OF_DQN: Final[Mapping[str, tuple[Any, str]]] = {
     "categorical_distribution_temperature": (1.0, "the module's forward_exploration says how actions are drawn"),
     "burn_in_len": (0, "modules here have no memory"),
 }
-_MODEL: Final = {"post_fcnet_hiddens": [], "post_fcnet_activation": None, "custom_model": None}
-_OLD_MODEL: Final = {"fcnet_hiddens": [256, 256], "fcnet_activation": "relu", **_MODEL, "custom_model_config": {}}
+_MODEL: Final[dict[str, Any]] = {"post_fcnet_hiddens": [], "post_fcnet_activation": None, "custom_model": None}
+_OLD_MODEL: Final[dict[str, Any]] = {
+    "fcnet_hiddens": [256, 256],
+    "fcnet_activation": "relu",
+    **_MODEL,
+    "custom_model_config": {},
+}
 OF_SAC: Final[Mapping[str, tuple[Any, str]]] = {
     "lr": (None, "SAC has actor_lr, critic_lr and alpha_lr"),
     "q_model_config": (_OLD_MODEL, _LAYERS),

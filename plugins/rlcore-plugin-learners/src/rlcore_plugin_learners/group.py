@@ -16,6 +16,7 @@ from rlcore.errors import ConfigError, NotSupportedError
 from rlcore.types import Carries
 from rlcore_plugin_learners.asking import WEIGHTS_AFTER, Asking, Results
 from rlcore_plugin_learners.batches import TrainingData, check_ids
+from rlcore_plugin_learners.call_results import CallResult, RemoteCallResults
 from rlcore_plugin_learners.checkpointable import Checkpointable
 from rlcore_plugin_learners.columns import COMPONENT_LEARNER, COMPONENT_RL_MODULE
 from rlcore_plugin_learners.config import AlgorithmConfig
@@ -258,8 +259,10 @@ class LearnerGroup(Carries, Asking, GroupShape, Checkpointable, OldNames):
         return_obj_refs: bool = False,
         mark_healthy: bool = False,
         **kwargs: Any,
-    ) -> list[Result]:
-        """Return what a function of a learner returns for each of them.
+    ) -> RemoteCallResults[Result]:
+        """Return what a function of a learner returns for each of them: results that are asked by `get()`.
+
+        An error of the function is raised here.
 
         Args:
             func: any function; it is called with the learner and `kwargs`.
@@ -278,13 +281,14 @@ class LearnerGroup(Carries, Asking, GroupShape, Checkpointable, OldNames):
             raise NotSupportedError("return_obj_refs: foreach_learner returns results; leave it out")
         function = partial(func, **kwargs) if kwargs else func
         if self._remote is None:
-            return self._each(function)
+            return RemoteCallResults([CallResult(None, self._here().apply(function))])
         count = self.config.num_learners
         asked = sorted(set(range(count) if remote_actor_ids is None else remote_actor_ids))
         for rank in asked:
             if rank not in range(count):
                 raise ConfigError(f"remote_actor_ids has {rank!r}; the learners are 0 to {count - 1}")
-        return self._ask_some(function, asked, timeout_seconds)
+        answers = self._ask_some(function, asked, timeout_seconds)
+        return RemoteCallResults([CallResult(rank, result) for rank, result in answers])
 
     def get_stats(self) -> dict[str, Any]:
         """Return how many learners live, how many updates wait or were dropped, and how often learners were lost."""
