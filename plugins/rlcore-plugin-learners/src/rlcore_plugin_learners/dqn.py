@@ -17,6 +17,7 @@ from rlcore_plugin_learners.columns import Columns
 from rlcore_plugin_learners.config import AlgorithmConfig, Schedule
 from rlcore_plugin_learners.config_names import OF_DQN
 from rlcore_plugin_learners.dqn_module import DefaultDQNTorchRLModule
+from rlcore_plugin_learners.episode_columns import EpisodeColumns
 from rlcore_plugin_learners.masks import mean_over
 from rlcore_plugin_learners.module import RLModuleSpec
 from rlcore_plugin_learners.q_learning import (
@@ -101,6 +102,8 @@ class DQNTorchLearner(TargetLearner):
     `loss_mask` and `n_step`: how many steps `rewards` are of. The modules return what `DefaultDQNTorchRLModule` does.
     Results have the absolute error of each row, `td_error`, for a buffer with priorities.
     """
+
+    _of_episodes = EpisodeColumns(next_obs=True)
 
     @classmethod
     def rl_module_required_apis(cls) -> list[type]:

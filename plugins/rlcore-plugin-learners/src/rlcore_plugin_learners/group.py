@@ -15,11 +15,12 @@ import torch
 from rlcore.errors import ConfigError, NotSupportedError
 from rlcore.types import Carries
 from rlcore_plugin_learners.asking import WEIGHTS_AFTER, Asking, Results
-from rlcore_plugin_learners.batches import TrainingData, check_ids
+from rlcore_plugin_learners.batches import MultiBatch, TrainingData, check_ids
 from rlcore_plugin_learners.call_results import CallResult, RemoteCallResults
 from rlcore_plugin_learners.checkpointable import Checkpointable
 from rlcore_plugin_learners.columns import COMPONENT_LEARNER, COMPONENT_RL_MODULE
 from rlcore_plugin_learners.config import AlgorithmConfig
+from rlcore_plugin_learners.episode_columns import parts_of
 from rlcore_plugin_learners.group_shape import GroupShape
 from rlcore_plugin_learners.launching import crew_of
 from rlcore_plugin_learners.learner import Learner
@@ -28,7 +29,7 @@ from rlcore_plugin_learners.multi import MultiRLModuleSpec
 from rlcore_plugin_learners.old_names import OldNames
 from rlcore_plugin_learners.originals import LEARNER_GROUP
 from rlcore_plugin_learners.recorded import import_name
-from rlcore_plugin_learners.shards import shards
+from rlcore_plugin_learners.shards import orders_of, shards
 from rlcore_plugin_learners.states import Paths, below, chosen_of
 
 if TYPE_CHECKING:
@@ -157,12 +158,23 @@ class LearnerGroup(Carries, Asking, GroupShape, Checkpointable, OldNames):
                 result[WEIGHTS_AFTER] = learner.get_state(COMPONENT_RL_MODULE)[COMPONENT_RL_MODULE]
             return [result]
         ids = self._there().state[COMPONENT_RL_MODULE]
-        data = given.by_module(torch.device("cpu"), ids, settings.pop("num_iters", None))
-        check_ids(data, ids)
-        orders = shards(data, self.config.num_learners, timesteps, settings, given.env_steps())
+        several = self._shared(given, ids, settings.pop("num_iters", None))
+        orders = orders_of(several, timesteps, settings, given.env_steps())
         if async_update:
             return self._update_later(orders, full, return_state)
         return self._ask(orders, "update", return_state)
+
+    def _shared(self, given: TrainingData, ids: Collection[str], num_iters: int | None) -> list[MultiBatch]:
+        """Return the columns by module of each learner; episodes stay whole."""
+        shape, cpu, count = self.config.learner_type()._of_episodes, torch.device("cpu"), self.config.num_learners
+        parts = parts_of([episode for episode in given.whole_episodes() if len(episode)], count)
+        if any(parts):
+            several = [TrainingData(episodes=p).by_module(cpu, ids, None, shape) if p else {} for p in parts]
+        else:
+            several = shards(given.by_module(cpu, ids, num_iters), count)
+        for data in several:
+            check_ids(data, ids)
+        return several
 
     def add_module(
         self,

@@ -14,6 +14,7 @@ from rlcore_plugin_learners.columns import Columns
 from rlcore_plugin_learners.config import AlgorithmConfig, Schedule
 from rlcore_plugin_learners.config_names import OF_IMPALA
 from rlcore_plugin_learners.entropy import EntropyLearner
+from rlcore_plugin_learners.episode_columns import EpisodeColumns
 from rlcore_plugin_learners.masks import mean_over
 from rlcore_plugin_learners.steps import Scheduled
 
@@ -68,7 +69,10 @@ class IMPALATorchLearner(EntropyLearner):
     Reads the columns `obs`, `actions`, `action_logp`, `rewards`, `terminateds` and `loss_mask`, which is false where a
     row has no step but the bootstrap value of the one before it; the modules return `action_dist_inputs`, and
     `vf_preds` or have `compute_values`. Rows are fragments of `rollout_fragment_length`, one after the other.
+    Episodes are so many steps long that a row more makes them whole fragments.
     """
+
+    _of_episodes = EpisodeColumns(one_more=True)
 
     def compute_loss_for_module(
         self, *, module_id: str, config: Any, batch: Any, fwd_out: Mapping[str, Tensor]

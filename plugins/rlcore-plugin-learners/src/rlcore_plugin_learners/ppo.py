@@ -10,10 +10,13 @@ import torch
 from torch import Tensor
 
 from rlcore.errors import ConfigError
+from rlcore_plugin_learners.advantages import with_advantages
+from rlcore_plugin_learners.batches import ModuleBatch, MultiBatch
 from rlcore_plugin_learners.columns import Columns
 from rlcore_plugin_learners.config import AlgorithmConfig, Schedule
 from rlcore_plugin_learners.config_names import SCHEDULES
 from rlcore_plugin_learners.entropy import EntropyLearner
+from rlcore_plugin_learners.episode_columns import EpisodeColumns
 from rlcore_plugin_learners.kl import KL, KLLearner
 from rlcore_plugin_learners.masks import mean_over
 from rlcore_plugin_learners.steps import Scheduled
@@ -65,8 +68,20 @@ class PPOTorchLearner(KLLearner, EntropyLearner):
     Reads the columns `obs`, `actions`, `action_logp`, `advantages` and `value_targets`; the modules return
     `action_dist_inputs`, and `vf_preds` or have `compute_values`. The distance from the policy that collected is exact
     where the batch has its `action_dist_inputs`; else it is estimated from the actions, `ratio - 1 - log(ratio)`. Rows
-    where a column `loss_mask` is false count for nothing.
+    where a column `loss_mask` is false count for nothing. Of episodes it estimates advantages and value targets itself.
     """
+
+    _of_episodes = EpisodeColumns(one_more=True)
+
+    def _completed(self, data: MultiBatch) -> MultiBatch:
+        """Return columns with advantages, where rows are those of episodes."""
+        return {module_id: self._estimated(module_id, columns) for module_id, columns in data.items()}
+
+    def _estimated(self, module_id: str, columns: ModuleBatch) -> ModuleBatch:
+        module = self.module.get(module_id)
+        if Columns.ADVANTAGES in columns or Columns.TRUNCATEDS not in columns or not hasattr(module, "compute_values"):
+            return columns
+        return with_advantages(columns, module, self.config.get_config_for_module(module_id))
 
     def compute_loss_for_module(
         self, *, module_id: str, config: Any, batch: Any, fwd_out: Mapping[str, Tensor]

@@ -17,6 +17,7 @@ from rlcore_plugin_learners.batches import ModuleBatch, MultiBatch
 from rlcore_plugin_learners.columns import ALL_MODULES, Columns
 from rlcore_plugin_learners.config import AlgorithmConfig, Schedule
 from rlcore_plugin_learners.config_names import OF_SAC
+from rlcore_plugin_learners.episode_columns import EpisodeColumns
 from rlcore_plugin_learners.masks import mean_over
 from rlcore_plugin_learners.module import RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
@@ -111,6 +112,7 @@ class SACTorchLearner(TargetLearner):
     """
 
     original = SAC_LEARNER
+    _of_episodes = EpisodeColumns(next_obs=True)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
