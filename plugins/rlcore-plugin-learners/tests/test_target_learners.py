@@ -118,6 +118,8 @@ def test_learning_goes_on_from_a_checkpoint_as_without_one(kind, actions, tmp_pa
         config.env_runners(rollout_fragment_length=5).training(use_kl_loss=True)
     learner = config.build_learner()
     update(learner, 4, actions)
+    inputs = {"obs": torch.as_tensor(rows()["obs"])}
+    expected = learner.module["default_policy"].forward_inference(inputs)
     learner.save_to_path(tmp_path)
     again = type(learner).from_checkpoint(tmp_path)
     told = [update(one, 4, actions, first=4) for one in (learner, again)]
@@ -127,8 +129,6 @@ def test_learning_goes_on_from_a_checkpoint_as_without_one(kind, actions, tmp_pa
         np.testing.assert_array_equal(weight, states[1]["rl_module"]["default_policy"][name])
     assert states[0]["extra"] == states[1]["extra"]
     acting = type(learner.module["default_policy"]).from_checkpoint(tmp_path / "rl_module" / "default_policy")
-    inputs = {"obs": torch.as_tensor(rows()["obs"])}
-    expected = learner.module["default_policy"].forward_inference(inputs)
     for name, value in acting.forward_inference(inputs).items():
         torch.testing.assert_close(value, expected[name], rtol=0, atol=0)
     assert set(acting.get_state(inference_only=True)) < set(acting.get_state())

@@ -133,7 +133,7 @@ class APPOTorchLearner(KLLearner, TargetLearner, IMPALATorchLearner):
 
     def target_interval(self, config: Any) -> float:
         """Return how many trained steps are between two moves of the old policy, by the settings of a module."""
-        batches = config.circular_buffer_num_batches * config.circular_buffer_iterations_per_batch
+        batches = int(config.circular_buffer_num_batches) * int(config.circular_buffer_iterations_per_batch)
         return super().target_interval(config) * batches * int(config.train_batch_size_per_learner)
 
     def after_gradient_based_update(self, *, timesteps: dict[str, int]) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 # settings of the algorithm in `model_config`; what is left is a section of a model
-_OF_ALGORITHM: Final[Mapping[str, Any]] = {
+_OF_ALGORITHM: Final[dict[str, Any]] = {
     "double_q": True, "dueling": True, "epsilon": 0.0, "num_atoms": 1, "std_init": 0.5, "v_max": 10.0, "v_min": -10.0,
 }  # fmt: skip
 
@@ -109,7 +109,7 @@ class DefaultDQNTorchRLModule(RLModule, QNetAPI, TargetNetworkAPI):
         )
         with torch.no_grad():
             target = self.forward_target({Columns.OBS: following})
-        returned = {name: values[name] for name in (ATOMS, QF_LOGITS, QF_PROBS) if name in values}
+        returned: dict[str, Tensor] = {name: values[name] for name in (ATOMS, QF_LOGITS, QF_PROBS) if name in values}
         returned |= {QF_PREDS: values[QF_PREDS][:rows], QF_TARGET_NEXT_PREDS: target[QF_PREDS]}
         if self.uses_double_q:
             returned[QF_NEXT_PREDS] = values[QF_PREDS][rows:]

@@ -30,7 +30,7 @@ class EntropyLearner(TorchLearner):
 
     def _begin_module(self, module_id: str) -> None:
         super()._begin_module(module_id)
-        coefficient = self.config.get_config_for_module(module_id).entropy_coeff  # type: ignore[attr-defined]
+        coefficient = self.config.get_config_for_module(module_id).entropy_coeff
         self._entropy_schedules[module_id] = schedule = Scheduled(coefficient, "entropy_coeff")
         if not isinstance(coefficient, int | float):
             first = schedule.at(self.timesteps.get(LIFETIME_STEPS, 0))

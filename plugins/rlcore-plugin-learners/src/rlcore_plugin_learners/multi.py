@@ -124,14 +124,14 @@ class MultiRLModule(RLModule):
         """Return ids and modules."""
         return self._rl_modules.items()  # type: ignore[return-value]
 
-    def _forward_train(self, batch: Any) -> dict[str, Any]:
-        return {module_id: self[module_id].forward_train(columns) for module_id, columns in batch.items()}
+    def _forward_train(self, batch: Any, **kwargs: Any) -> dict[str, Any]:
+        return {name: self[name].forward_train(columns, **kwargs) for name, columns in batch.items()}
 
-    def _forward_exploration(self, batch: Any) -> dict[str, Any]:
-        return {module_id: self[module_id].forward_exploration(columns) for module_id, columns in batch.items()}
+    def _forward_exploration(self, batch: Any, **kwargs: Any) -> dict[str, Any]:
+        return {name: self[name].forward_exploration(columns, **kwargs) for name, columns in batch.items()}
 
-    def _forward_inference(self, batch: Any) -> dict[str, Any]:
-        return {module_id: self[module_id].forward_inference(columns) for module_id, columns in batch.items()}
+    def _forward_inference(self, batch: Any, **kwargs: Any) -> dict[str, Any]:
+        return {name: self[name].forward_inference(columns, **kwargs) for name, columns in batch.items()}
 
     def as_multi_rl_module(self) -> MultiRLModule:
         """Return itself."""

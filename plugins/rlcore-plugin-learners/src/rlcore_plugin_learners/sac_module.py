@@ -258,4 +258,4 @@ class _Activation(nn.Module):
         self._name = name
 
     def forward(self, values: Tensor) -> Tensor:
-        return ACTIVATIONS[self._name](values)  # type: ignore[index]
+        return ACTIVATIONS[self._name](values)
