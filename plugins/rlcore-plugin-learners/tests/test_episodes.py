@@ -148,3 +148,26 @@ def test_episodes_are_columns_too():
     ]
     assert losses[1] == pytest.approx(losses[0], abs=1e-2)
     assert AlgorithmConfig().add_default_connectors_to_learner_pipeline is False
+
+
+class Agents:
+    """The spaces of an env of several agents, as RLlib's have them."""
+
+    possible_agents = ("a", "b")
+
+    def __init__(self, *counts):
+        self.counts = dict(zip(self.possible_agents, counts, strict=True))
+
+    def get_observation_space(self, agent):
+        return OBSERVATIONS
+
+    def get_action_space(self, agent):
+        return Discrete(self.counts[agent])
+
+
+def test_modules_are_built_for_the_spaces_that_all_agents_have():
+    config = BCConfig().multi_agent(policies={"p"})
+    spec = config.get_multi_rl_module_spec(env=Agents(2, 2)).module_specs["p"]
+    assert (spec.observation_space, spec.action_space) == (OBSERVATIONS, ACTIONS)
+    with pytest.raises(ConfigError, match="different spaces"):
+        config.build_learner(env=Agents(2, 3))

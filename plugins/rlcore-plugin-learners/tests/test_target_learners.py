@@ -99,11 +99,11 @@ def test_the_actor_takes_what_is_rewarded(actions):
 def test_the_policy_follows_its_rewards_and_the_old_one_follows_it():
     config = config_of(APPOConfig, lr=1e-2, target_network_update_freq=0.01, use_kl_loss=True)
     learner = config.env_runners(rollout_fragment_length=5).build_learner()
-    results = update(learner, 40)
+    results = update(learner, 41)
     module, observations = learner.module["default_policy"], torch.as_tensor(rows(999)["obs"])
     taken = module.forward_inference({"obs": observations})["action_dist_inputs"].argmax(-1)
     assert (taken == (observations[:, 0] > 0)).float().mean() > 0.85
-    assert results["num_target_updates"] == 19  # every 0.01 * 8 * 2 * 500 = 80 steps of 1,560
+    assert results["num_target_updates"] == 20  # every 0.01 * 8 * 2 * 500 = 80 steps of 1,600
     assert 0 < results["mean_kl_loss"] < 1
 
 

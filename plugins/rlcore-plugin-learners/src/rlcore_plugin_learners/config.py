@@ -371,6 +371,8 @@ class AlgorithmConfig(Carries, OtherSettings):
             return spaces
         if env is None:
             return self.observation_space, self.action_space
+        if hasattr(env, "get_observation_space"):  # RLlib's envs of several agents
+            return _of_agents(env)
         single = getattr(env, "single_observation_space", None)  # vector envs of Gymnasium have both
         if single is not None:
             return single, env.single_action_space
@@ -403,6 +405,18 @@ class AlgorithmConfig(Carries, OtherSettings):
         for name, (value, instead) in self.without_effect.items():
             if getattr(self, name) != value:
                 raise NotSupportedError(f"{type(self).__name__}.{name} is {getattr(self, name)!r}: {instead}")
+
+
+def _of_agents(env: Any) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
+    """Return the spaces that all agents of an env have.
+
+    Raises:
+        ConfigError: some have others.
+    """
+    spaces = [(env.get_observation_space(agent), env.get_action_space(agent)) for agent in env.possible_agents]
+    if any(pair != spaces[0] for pair in spaces):
+        raise ConfigError("the agents of the env have different spaces; say those of each module in its spec")
+    return spaces[0]
 
 
 def _with(own: dict[str, Any], model_config: Any) -> Any:

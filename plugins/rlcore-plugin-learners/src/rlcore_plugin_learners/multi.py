@@ -197,6 +197,11 @@ class MultiRLModuleSpec(Recorded):
         specs = self.rl_module_specs
         return {DEFAULT_MODULE_ID: specs} if isinstance(specs, RLModuleSpec) else specs
 
+    @property
+    def module_specs(self) -> dict[str, RLModuleSpec]:
+        """The specs by id."""
+        return self.specs()
+
     def add_modules(self, module_specs: Mapping[str, RLModuleSpec]) -> None:
         """Add specs by id."""
         self.rl_module_specs = {**self.specs(), **module_specs}
