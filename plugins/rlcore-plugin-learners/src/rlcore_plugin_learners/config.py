@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import gymnasium
@@ -12,6 +12,8 @@ from rlcore.errors import ConfigError, NotSupportedError, did_you_mean
 from rlcore.types import Carries, Original
 from rlcore_plugin_learners.columns import DEFAULT_MODULE_ID
 from rlcore_plugin_learners.config_names import RENAMED
+from rlcore_plugin_learners.env_spaces import spaces_of
+from rlcore_plugin_learners.model_config import after
 from rlcore_plugin_learners.module import RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
 from rlcore_plugin_learners.originals import CONFIG
@@ -301,7 +303,7 @@ class AlgorithmConfig(Carries, OtherSettings):
                 spec,
                 observation_space=spec.observation_space or observations,
                 action_space=spec.action_space or actions,
-                model_config=_with(own, spec.model_config or self.model_config),
+                model_config=after(own, spec.model_config or self.model_config),
             )
             for module_id, spec in specs.items()
         }
@@ -364,19 +366,9 @@ class AlgorithmConfig(Carries, OtherSettings):
 
     def _spaces(self, env: Any) -> tuple[gymnasium.Space[Any] | None, gymnasium.Space[Any] | None]:
         env = env or self.env
-        if isinstance(env, str):
-            made: Any = gymnasium.make(env, **self.env_config)
-            spaces = made.observation_space, made.action_space
-            made.close()
-            return spaces
         if env is None:
             return self.observation_space, self.action_space
-        if hasattr(env, "get_observation_space"):  # RLlib's envs of several agents
-            return _of_agents(env)
-        single = getattr(env, "single_observation_space", None)  # vector envs of Gymnasium have both
-        if single is not None:
-            return single, env.single_action_space
-        return env.observation_space, env.action_space
+        return spaces_of(env, self.env_config)
 
     def _set(self, **settings: Any) -> Self:
         for name, value in settings.items():
@@ -405,23 +397,3 @@ class AlgorithmConfig(Carries, OtherSettings):
         for name, (value, instead) in self.without_effect.items():
             if getattr(self, name) != value:
                 raise NotSupportedError(f"{type(self).__name__}.{name} is {getattr(self, name)!r}: {instead}")
-
-
-def _of_agents(env: Any) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
-    """Return the spaces that all agents of an env have.
-
-    Raises:
-        ConfigError: some have others.
-    """
-    spaces = [(env.get_observation_space(agent), env.get_action_space(agent)) for agent in env.possible_agents]
-    if any(pair != spaces[0] for pair in spaces):
-        raise ConfigError("the agents of the env have different spaces; say those of each module in its spec")
-    return spaces[0]
-
-
-def _with(own: dict[str, Any], model_config: Any) -> Any:
-    """Return settings of a model with those of the algorithm in front of them."""
-    if not own:
-        return model_config
-    is_described = is_dataclass(model_config) and not isinstance(model_config, type)
-    return own | (asdict(model_config) if is_described else dict(model_config))
