@@ -30,6 +30,11 @@ class Published:
     adapts: tuple[str, ...] = ()
 
 
+def _lent(modules: Mapping[str, str]) -> dict[str, str]:
+    """Return the module of each name, of the names that each module lends, in one text."""
+    return {name: module for module, names in modules.items() for name in names.split()}
+
+
 # by the name of the plugin; its distribution is `rlcore-plugin-NAME`
 PUBLISHED: Final = {
     "agents": Published(
@@ -85,21 +90,31 @@ PUBLISHED: Final = {
     "learners": Published(
         {},
         {
-            "rlcore": {
-                **dict.fromkeys(("ALL_MODULES", "COMPONENT_LEARNER", "COMPONENT_METRICS_LOGGER"), "columns"),
-                **dict.fromkeys(("COMPONENT_OPTIMIZER", "COMPONENT_RL_MODULE", "Columns"), "columns"),
-                **dict.fromkeys(("DEFAULT_MODULE_ID", "override"), "columns"),
-                **dict.fromkeys(("ModuleID", "MultiAgentBatch", "SampleBatch", "TensorType"), "sample_batches"),
-                **dict.fromkeys(("MultiRLModule", "MultiRLModuleSpec"), "multi"),
-                **{name + of: name.lower() for name in ("BC", "IMPALA", "PPO") for of in ("Config", "TorchLearner")},
-                **dict.fromkeys(("RLModule", "RLModuleSpec", "TorchRLModule", "ValueFunctionAPI"), "module"),
-                "AlgorithmConfig": "config",
-                "DefaultModelConfig": "model_config",
-                "Learner": "learner",
-                "LearnerGroup": "group",
-                "MetricsLogger": "metrics",
-                "TorchLearner": "torch_learner",
-            }
+            "rlcore": _lent(
+                {
+                    "apis": "QNetAPI TARGET_NETWORK_ACTION_DIST_INPUTS TargetNetworkAPI ValueFunctionAPI",
+                    "appo": "APPOConfig APPOTorchLearner DefaultAPPOTorchRLModule",
+                    "bc": "BCConfig BCTorchLearner",
+                    "columns": "ALL_MODULES COMPONENT_LEARNER COMPONENT_METRICS_LOGGER COMPONENT_OPTIMIZER "
+                    "COMPONENT_RL_MODULE Columns DEFAULT_MODULE_ID override",
+                    "config": "AlgorithmConfig",
+                    "dqn": "DQNConfig DQNTorchLearner",
+                    "dqn_module": "DefaultDQNTorchRLModule",
+                    "episodes": "SingleAgentEpisode",
+                    "group": "LearnerGroup",
+                    "impala": "IMPALAConfig IMPALATorchLearner",
+                    "learner": "Learner",
+                    "metrics": "MetricsLogger",
+                    "model_config": "DefaultModelConfig",
+                    "module": "RLModule RLModuleSpec TorchRLModule",
+                    "multi": "MultiRLModule MultiRLModuleSpec",
+                    "ppo": "PPOConfig PPOTorchLearner",
+                    "sac": "SACConfig SACTorchLearner",
+                    "sac_module": "DefaultSACTorchRLModule",
+                    "sample_batches": "ModuleID MultiAgentBatch SampleBatch TensorType",
+                    "torch_learner": "TorchLearner",
+                }
+            )
         },
     ),
     "mbpo": Published({"buffer": ("imagined-dataset", "imagined-replay"), "model": ("mbpo",)}),
@@ -117,13 +132,7 @@ PUBLISHED: Final = {
     "presets": Published(
         {},
         {
-            "rlcore": dict.fromkeys(
-                (
-                    *("A2C", "C51", "CrossQ", "DDPG", "DQN", "DiscreteSAC", "PPO", "R2D2", "RecurrentPPO", "SAC"),
-                    *("TD3", "preset"),
-                ),
-                "algorithms",
-            ),
+            "rlcore": _lent({"algorithms": "A2C C51 CrossQ DDPG DQN DiscreteSAC PPO R2D2 RecurrentPPO SAC TD3 preset"}),
             "rlcore.cli": {"presets_of": "presets"},
             "rlcore.config": {"is_example": "example"},
         },
@@ -204,8 +213,7 @@ PUBLISHED: Final = {
                 "DefaultOptimizationStepper": "hooks.optimization_stepper",
                 "EarlyStopping": "hooks.early_stopping",
                 "LRSchedulerHook": "hooks.lr_scheduler",
-                "LogReward": "hooks.log_scalar",
-                "LogScalar": "hooks.log_scalar",
+                **_lent({"hooks.log_scalar": "LogReward LogScalar"}),
                 "LogTiming": "hooks.timing",
                 "LogValidationReward": "hooks.validation_reward",
                 "OptimizationStepper": "hooks.optimization_stepper",
@@ -218,33 +226,28 @@ PUBLISHED: Final = {
                 "ValueEstimatorHook": "hooks.value_estimator",
                 "mask_batch": "hooks.mask_batch",
             },
-            "rlcore.algorithms": {
-                "OfflineToOnlineTrainer": "algorithms.offline_to_online",
-                "TD3OptimizationStepper": "algorithms.steppers",
-                **dict.fromkeys(
-                    ("A2CTrainer", "OnPolicyTrainer", "PPOTrainer", "ReinforceTrainer"), "algorithms.on_policy"
-                ),
-                **dict.fromkeys(
-                    ("CQLTrainer", "DDPGTrainer", "DQNTrainer", "IQLTrainer", "SACTrainer", "TD3Trainer"),
-                    "algorithms.off_policy",
-                ),
-            },
-            "rlcore.helpers": {
-                "LoggerConfig": "helpers.logging_settings",
-                "correct_for_frame_skip": "helpers.frames",
-                "get_stats_random_rollout": "helpers.statistics",
-                "make_collector_offpolicy": "helpers.collectors",
-                "make_collector_onpolicy": "helpers.collectors",
-                "make_dqn_actor": "helpers.actors",
-                "make_dqn_loss": "helpers.dqn",
-                "make_replay_buffer": "helpers.replay",
-                "make_target_updater": "helpers.dqn",
-                "make_trainer": "helpers.trainers",
-                "parallel_env_constructor": "helpers.envs",
-                "sync_async_collector": "helpers.collectors",
-                "sync_sync_collector": "helpers.collectors",
-                "transformed_env_constructor": "helpers.envs",
-            },
+            "rlcore.algorithms": _lent(
+                {
+                    "algorithms.off_policy": "CQLTrainer DDPGTrainer DQNTrainer IQLTrainer SACTrainer TD3Trainer",
+                    "algorithms.offline_to_online": "OfflineToOnlineTrainer",
+                    "algorithms.on_policy": "A2CTrainer OnPolicyTrainer PPOTrainer ReinforceTrainer",
+                    "algorithms.steppers": "TD3OptimizationStepper",
+                }
+            ),
+            "rlcore.helpers": _lent(
+                {
+                    "helpers.actors": "make_dqn_actor",
+                    "helpers.collectors": "make_collector_offpolicy make_collector_onpolicy sync_async_collector "
+                    "sync_sync_collector",
+                    "helpers.dqn": "make_dqn_loss make_target_updater",
+                    "helpers.envs": "parallel_env_constructor transformed_env_constructor",
+                    "helpers.frames": "correct_for_frame_skip",
+                    "helpers.logging_settings": "LoggerConfig",
+                    "helpers.replay": "make_replay_buffer",
+                    "helpers.statistics": "get_stats_random_rollout",
+                    "helpers.trainers": "make_trainer",
+                }
+            ),
         },
         of_core=True,
         adapts=("torchrl",),

@@ -179,7 +179,11 @@ def test_it_clones_actions_and_answers_functions_of_the_script(num_learners):
     told = group.foreach_learner(
         lambda learner, less: (type(learner).__name__, learner.weights_seq_no + more - less), less=1
     )
-    assert told == [("BCTorchLearner", 22)] * max(1, num_learners)
+    ids = list(range(num_learners)) or [None]
+    assert [(one.actor_id, one.ok, one.get()) for one in told] == [
+        (number, True, ("BCTorchLearner", 22)) for number in ids
+    ]
+    assert len(list(told.ignore_errors())) == len(list(told.ignore_ray_errors())) == len(told) == len(ids)
     group.shutdown()
 
 

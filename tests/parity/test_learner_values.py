@@ -9,7 +9,7 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
 
-from rlcore import Columns, PPOConfig, RLModule, RLModuleSpec
+from rlcore import Columns, PPOConfig, RLModule, RLModuleSpec, SingleAgentEpisode
 
 for name in ("ray", "tree", "lz4"):
     pytest.importorskip(name, reason="pip install ray[rllib]")
@@ -17,6 +17,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import ray.rllib.algorithms.ppo.ppo as rllib
     from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
+    from ray.rllib.env.single_agent_episode import SingleAgentEpisode as TheirEpisode
     from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
 OBSERVATIONS, ACTIONS = Box(-1, 1, (4,), np.float32), Discrete(2)
@@ -38,7 +39,7 @@ class Shared(RLModule):
         return {Columns.ACTION_DIST_INPUTS: self.actor(embeddings), Columns.EMBEDDINGS: embeddings}
 
     def compute_values(self, batch, embeddings=None):
-        return self.critic(embeddings).squeeze(-1)
+        return self.critic(self._forward(batch)[Columns.EMBEDDINGS] if embeddings is None else embeddings).squeeze(-1)
 
 
 def batch_of(seed, rows=64, masks=False):
@@ -92,3 +93,36 @@ def test_weights_are_equal_after_the_same_updates(use_kl_loss, masks, keys):
     for name in set(told) & set(results["default_policy"]):
         if (name not in OF_MINIBATCHES or not keys) and "lifetime" not in name:
             assert results["default_policy"][name] == pytest.approx(float(told[name]), rel=1e-4, abs=1e-6), name
+
+
+def episodes_of(kind, seed):
+    """Return episodes of an end, of a limit of steps and of neither, with what the policy said of their actions."""
+    generator = np.random.default_rng(seed)
+    episodes = []
+    for steps, end in ((7, {"terminated": True}), (5, {}), (9, {"truncated": True})):
+        episode = kind(
+            observation_space=OBSERVATIONS,
+            observations=[generator.normal(size=4).astype(np.float32) for _ in range(steps + 1)],
+            action_space=ACTIONS,
+            actions=[int(action) for action in generator.integers(0, 2, steps)],
+            rewards=[float(reward) for reward in generator.normal(size=steps)],
+            extra_model_outputs={
+                Columns.ACTION_DIST_INPUTS: list(generator.normal(size=(steps, 2)).astype(np.float32)),
+                Columns.ACTION_LOGP: list(np.log(generator.uniform(0.3, 0.7, steps)).astype(np.float32)),
+            },
+            len_lookback_buffer=0,
+            **end,
+        )
+        episodes.append(episode.to_numpy())
+    return episodes
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["rlcore's", "RLlib's"])
+def test_weights_are_equal_after_updates_on_the_same_episodes(own):
+    theirs, ours = pair(lr=1e-3, gamma=0.9, lambda_=0.8)
+    for number in range(4):
+        timesteps = {"num_env_steps_sampled_lifetime": 21 * number}
+        theirs.update(episodes=episodes_of(TheirEpisode, number), timesteps=timesteps)
+        ours.update(episodes=episodes_of(SingleAgentEpisode if own else TheirEpisode, number), timesteps=timesteps)
+    for name, weight in weights_of(theirs).items():
+        np.testing.assert_allclose(ours.get_state()["rl_module"]["default_policy"][name], weight, rtol=0, atol=1e-6)

@@ -32,6 +32,11 @@ def config_of(num_learners, *ids, **settings):
     return regression.config_of(*ids, **settings).learners(num_learners=num_learners)
 
 
+def each(answers):
+    """Return what each learner returned."""
+    return [answer.get() for answer in answers]
+
+
 def process_number(learner):
     return os.getpid()
 
@@ -69,12 +74,12 @@ def test_learners_are_one_on_all_rows_and_leave_nothing(made):
         alone.update(batch, timesteps={"num_env_steps_sampled_lifetime": seed})
         assert [result["a"]["num_module_steps_trained"] for result in results] == [4, 5]
         assert [result.get("b", {}).get("num_module_steps_trained") for result in results] == [None, 1]
-    first, second = group.foreach_learner(weights_of)
+    first, second = each(group.foreach_learner(weights_of))
     assert difference(first, second) is None
     for module_id, weights in alone.get_weights().items():
         for name, value in weights.items():
             np.testing.assert_allclose(group.get_weights([module_id])[module_id][name], value, rtol=0, atol=1e-6)
-    pids = group.foreach_learner(process_number)
+    pids = each(group.foreach_learner(process_number))
     assert len({os.getpid(), *pids}) == 3
     group.shutdown()
     group.shutdown()
@@ -118,7 +123,7 @@ def test_what_a_learner_overrides_is_what_a_group_calls(num_learners):
     group.remove_module("b")
     told = ["build", "set_state", "set_state", "add_module", "remove_module"]
     try:
-        assert group.foreach_learner(called) == [told] * max(1, num_learners)
+        assert each(group.foreach_learner(called)) == [told] * max(1, num_learners)
     finally:
         group.shutdown()
 
@@ -145,7 +150,7 @@ def test_learners_in_processes_compile_their_updates_too():
         group = config.build_learner_group(env="CartPole-v1")
         try:
             group.update(columns, num_epochs=3, minibatch_size=16 // max(1, num_learners))
-            assert group.foreach_learner(compiled_sizes) == [[8] if compiled else []] * max(1, num_learners)
+            assert each(group.foreach_learner(compiled_sizes)) == [[8] if compiled else []] * max(1, num_learners)
             return group.get_weights()["default_policy"]
         finally:
             group.shutdown()
@@ -161,7 +166,7 @@ def test_a_learner_that_is_killed_costs_time_alone(made, lost):
     group, undisturbed = made(), made()
     for seed in range(4):
         if seed == 1:
-            os.kill(group.foreach_learner(process_number)[lost], signal.SIGKILL)
+            os.kill(each(group.foreach_learner(process_number))[lost], signal.SIGKILL)
         if seed == 3:
             group.update(rows(8, seed), async_update=True, num_epochs=50)
             os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
@@ -175,7 +180,7 @@ def test_a_learner_that_is_killed_costs_time_alone(made, lost):
 @pytest.mark.slow
 def test_a_learner_that_stands_still_is_replaced_at_the_deadline(made):
     group = made(deadline=8.0)  # of a busy machine too, none stands still for so long by itself
-    os.kill(group.foreach_learner(process_number)[1], signal.SIGSTOP)
+    os.kill(each(group.foreach_learner(process_number))[1], signal.SIGSTOP)
     assert len(group.update(rows(8))) == 2
     assert group.get_stats()["num_deaths_lifetime"] == 1
 
@@ -204,7 +209,7 @@ def test_results_come_in_order_and_no_update_is_lost(made):
 
 def test_updates_that_find_no_room_are_dropped_and_counted_if_asked(made):
     group = made(1)
-    (pid,) = group.foreach_learner(process_number)
+    (pid,) = each(group.foreach_learner(process_number))
     os.kill(pid, signal.SIGSTOP)
     for _ in range(5):
         assert group.update(rows(4), async_update=True, full="drop") == []
@@ -254,8 +259,8 @@ def test_states_modules_and_folders_are_those_of_one_learner(made, tmp_path):
     assert difference(again.get_weights(["b"]), alone.get_weights(["b"])) is None
     again.set_state(alone.get_state())
     again.remove_module("a")
-    os.kill(again.foreach_learner(process_number)[0], signal.SIGKILL)
-    assert set(again.foreach_learner(weights_of)[0]) == {"b"}
+    os.kill(each(again.foreach_learner(process_number))[0], signal.SIGKILL)
+    assert set(each(again.foreach_learner(weights_of))[0]) == {"b"}
 
 
 def test_settings_that_processes_do_not_take_are_refused():
@@ -315,10 +320,10 @@ def test_learners_end_with_a_script_that_is_killed(tmp_path):
 def test_learners_are_asked_by_any_function(made):
     group = made()
     factor = 3
-    assert group.foreach_learner(lambda learner: factor * learner.group.rank) == [0, 3]
-    assert group.foreach_learner(lambda learner, by: by + learner.group.rank, by=5, remote_actor_ids=[1]) == [6]
+    assert each(group.foreach_learner(lambda learner: factor * learner.group.rank)) == [0, 3]
+    assert each(group.foreach_learner(lambda learner, by: by + learner.group.rank, by=5, remote_actor_ids=[1])) == [6]
     group.foreach_learner(lambda learner: setattr(learner, "asked", True), remote_actor_ids=[0])
-    assert group.foreach_learner(lambda learner: hasattr(learner, "asked")) == [True, False]
+    assert each(group.foreach_learner(lambda learner: hasattr(learner, "asked"))) == [True, False]
     with pytest.raises(ConfigError, match="the learners are 0 to 1"):
         group.foreach_learner(process_number, remote_actor_ids=[2])
     with pytest.raises(NotSupportedError, match="return_obj_refs"):
@@ -332,15 +337,15 @@ def test_learners_are_asked_by_any_function(made):
 
 def test_learners_that_take_longer_are_not_waited_for(made):
     group = made()
-    assert group.foreach_learner(lambda learner: time.sleep(1) or 1, timeout_seconds=0.1) == []
-    assert group.foreach_learner(lambda learner: 2, timeout_seconds=30) == [2, 2]
-    some = group.foreach_learner(lambda learner: learner.group.rank or time.sleep(4) or 7, timeout_seconds=2)
+    assert each(group.foreach_learner(lambda learner: time.sleep(1) or 1, timeout_seconds=0.1)) == []
+    assert each(group.foreach_learner(lambda learner: 2, timeout_seconds=30)) == [2, 2]
+    some = each(group.foreach_learner(lambda learner: learner.group.rank or time.sleep(4) or 7, timeout_seconds=2))
     assert some == [1], "of who has answered by then"
     assert len(group.update(rows(8))) == 2
     lock = threading.Lock()
     with pytest.raises(TypeError, match="pickle"):
         group.foreach_learner(lambda learner: lock)
-    assert group.foreach_learner(lambda learner: 3) == [3, 3]
+    assert each(group.foreach_learner(lambda learner: 3)) == [3, 3]
 
 
 class Own(Regression):

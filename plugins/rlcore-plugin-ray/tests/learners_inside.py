@@ -19,6 +19,11 @@ def config_of(num_learners, **settings):
     return regression.config_of().learners(num_learners=num_learners, **{"num_cpus_per_learner": 0.1, **settings})
 
 
+def each(answers):
+    """Return what each learner returned."""
+    return [answer.get() for answer in answers]
+
+
 def process_number(learner):
     return os.getpid()
 
@@ -60,10 +65,10 @@ def trained(group, strike=lambda seed: None):
 @pytest.mark.parametrize("count", [1, 2])
 def test_actors_train_as_processes_do_to_the_bit_and_leave_nothing(made, count):
     actors, processes = made(count), made(count, launcher="processes")
-    assert actors.foreach_learner(is_actor) == [True] * count
+    assert each(actors.foreach_learner(is_actor)) == [True] * count
     assert difference(trained(actors), trained(processes)) is None
     assert (len(actors), actors.is_remote) == (count, True)
-    pids = actors.foreach_learner(process_number)
+    pids = each(actors.foreach_learner(process_number))
     assert len({os.getpid(), *pids}) == count + 1
     actors.shutdown()
     actors.shutdown()
@@ -81,7 +86,10 @@ def test_actors_that_are_killed_or_stopped_cost_time_alone(made):
 
     def strike(seed):
         if seed in (1, 3):
-            os.kill(actors.foreach_learner(process_number)[seed // 2], signal.SIGKILL if seed == 1 else signal.SIGSTOP)
+            os.kill(
+                each(actors.foreach_learner(process_number))[seed // 2],
+                signal.SIGKILL if seed == 1 else signal.SIGSTOP,
+            )
 
     assert difference(trained(actors, strike), trained(made(launcher="processes"))) is None
     assert actors.get_stats()["num_deaths_lifetime"] == 2
@@ -104,7 +112,7 @@ def test_learners_of_several_hosts_are_connected_by_sockets(made, monkeypatch):
 
     def strike(seed):
         if seed == 2:
-            os.kill(actors.foreach_learner(process_number)[1], signal.SIGSTOP)
+            os.kill(each(actors.foreach_learner(process_number))[1], signal.SIGSTOP)
 
     assert difference(trained(actors, strike), expected) is None
     with pytest.raises(KeyError, match="no column 'target'"):
@@ -125,9 +133,9 @@ def test_asynchronous_updates_come_in_order(made):
 
 def test_actors_are_asked_by_any_function(made):
     group, factor = made(), 3
-    assert group.foreach_learner(lambda learner: factor * learner.group.rank, healthy_only=False) == [0, 3]
-    assert group.foreach_learner(lambda learner, by: by + learner.group.rank, by=5, remote_actor_ids=[1]) == [6]
-    slow = group.foreach_learner(lambda learner: learner.group.rank * time.sleep(3) or 7, timeout_seconds=1.5)
+    assert each(group.foreach_learner(lambda learner: factor * learner.group.rank, healthy_only=False)) == [0, 3]
+    assert each(group.foreach_learner(lambda learner, by: by + learner.group.rank, by=5, remote_actor_ids=[1])) == [6]
+    slow = each(group.foreach_learner(lambda learner: learner.group.rank * time.sleep(3) or 7, timeout_seconds=1.5))
     assert slow in ([7], [])
     with pytest.raises(RuntimeError, match="division by zero"):
         group.foreach_learner(lambda learner: 1 / 0)
@@ -144,8 +152,10 @@ def test_states_and_folders_are_those_of_other_groups(made, tmp_path):
     alone.restore_from_path(tmp_path)
     assert difference(alone.get_state(), actors.get_state()) is None
     actors.set_state(alone.get_state())
-    os.kill(actors.foreach_learner(process_number)[0], signal.SIGKILL)
-    assert difference(alone.get_state(), {"learner": actors.foreach_learner(lambda one: one.get_state())[1]}) is None
+    os.kill(each(actors.foreach_learner(process_number))[0], signal.SIGKILL)
+    assert (
+        difference(alone.get_state(), {"learner": each(actors.foreach_learner(lambda one: one.get_state()))[1]}) is None
+    )
 
 
 def test_actors_take_what_the_config_says(made):
@@ -153,15 +163,15 @@ def test_actors_take_what_the_config_says(made):
     ray.get(bundles.ready())
     try:
         placed = made(group_of=bundles, num_cpus_per_learner=0.25)
-        found = placed.foreach_learner(lambda learner: ray.get_runtime_context().get_placement_group_id())
+        found = each(placed.foreach_learner(lambda learner: ray.get_runtime_context().get_placement_group_id()))
         assert found == [bundles.id.hex()] * 2
-        used = placed.foreach_learner(lambda learner: ray.get_runtime_context().get_assigned_resources())
+        used = each(placed.foreach_learner(lambda learner: ray.get_runtime_context().get_assigned_resources()))
         assert [{name.partition("_")[0]: amount for name, amount in one.items()} for one in used] == [{"CPU": 0.25}] * 2
         placed.shutdown()
     finally:
         remove_placement_group(bundles)
     own = made(1, custom_resources_per_learner={"big_memory": 1.0})
-    (used,) = own.foreach_learner(lambda learner: ray.get_runtime_context().get_assigned_resources())
+    (used,) = each(own.foreach_learner(lambda learner: ray.get_runtime_context().get_assigned_resources()))
     assert used == {"CPU": 0.1, "big_memory": 1.0}
 
 

@@ -80,21 +80,21 @@ class Asking:
         """Call a function with every learner; methods by name, as a learner may have its own."""
         if self._remote is None:
             return [self._here().apply(function)]
-        return self._ask_some(function, range(self.config.num_learners))
+        return [result for _, result in self._ask_some(function, range(self.config.num_learners))]
 
     def _ask_some(
         self, function: Callable[[Learner], Any], ranks: Sequence[int], seconds: float | None = None
-    ) -> list[Any]:
-        """Return what a function returns for some of the learners elsewhere, in the order of their numbers."""
+    ) -> list[tuple[int, Any]]:
+        """Return numbers of learners elsewhere, and what a function returns for each, in the order of their numbers."""
         from rlcore_plugin_learners.crew import NOTHING, Order, Portable
 
         asked = Order(Portable(function))
         orders = [asked if rank in ranks else NOTHING for rank in range(self.config.num_learners)]
         if seconds is None:
             results = self._ask(orders, "ask")
-            return [results[rank] for rank in ranks]
-        replies = self._ask_within(orders, seconds)
-        return self._results([reply for reply in replies if reply.rank in ranks], False)
+            return [(rank, results[rank]) for rank in ranks]
+        replies = [reply for reply in self._ask_within(orders, seconds) if reply.rank in ranks]
+        return list(zip([reply.rank for reply in replies], self._results(replies, False), strict=True))
 
     def _ask_within(self, orders: list[Order], seconds: float) -> list[Reply]:
         """Give an order, and return the answers that have come by then."""

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from rlcore.errors import ArgumentTypeError, ConfigError, UnwrittenEntryError, did_you_mean
 from rlcore_plugin_learners.columns import DEFAULT_MODULE_ID
+from rlcore_plugin_learners.episode_columns import EpisodeColumns, is_episode, of_agents
 
 
 class ModuleBatch(dict[str, Tensor]):
@@ -48,7 +49,8 @@ class TrainingData:
         batch: columns by name, or such mappings by the id of their module.
         batches: several of those, which are joined.
         batch_refs: references to those in Ray's store.
-        episodes: a sequence of mappings, each the columns `[step, ...]` of an episode, or such sequences by id.
+        episodes: a sequence of `SingleAgentEpisode`, of RLlib's episodes of several agents, or of mappings, each the
+            columns `[step, ...]` of an episode; or such sequences of mappings by id.
         episodes_refs: references to those in Ray's store.
         data_iterators: iterables of batches.
     """
@@ -60,13 +62,20 @@ class TrainingData:
     episodes_refs: Any = None
     data_iterators: Any = None
 
-    def by_module(self, device: torch.device, ids: Collection[str] = (), num_iters: int | None = None) -> MultiBatch:
+    def by_module(
+        self,
+        device: torch.device,
+        ids: Collection[str] = (),
+        num_iters: int | None = None,
+        of_episodes: EpisodeColumns | None = None,
+    ) -> MultiBatch:
         """Return the columns by module; a module without rows is left out.
 
         Args:
             device: of the tensors; floats become float32.
             ids: of the modules; columns that name none are those of the only one, or of `default_policy`.
             num_iters: batches to take of each iterator.
+            of_episodes: what is asked of episodes.
 
         Raises:
             ConfigError: none or several of them, nothing in it, or columns that do not fit each other; a `ValueError`.
@@ -87,10 +96,18 @@ class TrainingData:
             pieces = list(value)
         else:
             pieces = _of_ray(value) if form.endswith("_refs") else _pieces(value)
-        return _rows_by_module(pieces, form, device, ids)
+        return _rows_by_module(pieces, form, device, ids, of_episodes or EpisodeColumns())
+
+    def whole_episodes(self) -> list[Any]:
+        """Return the episodes that are no columns yet."""
+        several = self.episodes if isinstance(self.episodes, list | tuple) else ()
+        return [episode for episode in several if is_episode(episode)]
 
     def env_steps(self) -> int:
         """Return how many steps of envs it is of; 0 where no batch says it."""
+        whole = self.whole_episodes()
+        if whole:
+            return sum(len(episode) for episode in whole)
         pieces = [self.batch] if self.batches is None else self.batches
         return sum(piece.env_steps() for piece in pieces if hasattr(piece, "env_steps"))
 
@@ -136,9 +153,17 @@ def _of_ray(references: Any) -> list[Any]:
     return [piece for several in objects for piece in (several if isinstance(several, list) else [several])]
 
 
-def _rows_by_module(pieces: list[Any], form: str, device: torch.device, ids: Collection[str]) -> MultiBatch:
+def _rows_by_module(
+    pieces: list[Any], form: str, device: torch.device, ids: Collection[str], of_episodes: EpisodeColumns
+) -> MultiBatch:
     home = next(iter(ids)) if len(ids) == 1 else DEFAULT_MODULE_ID
-    joined = _joined([_by_module(piece, form, device, home) for piece in pieces])
+    plain: list[Any] = []
+    for piece in pieces:
+        if is_episode(piece):
+            plain += [{module_id: of_episodes.of(own)} for module_id, own in of_agents(piece, home)]
+        else:
+            plain.append(piece)
+    joined = _joined([_by_module(piece, form, device, home) for piece in plain])
     data = {module_id: columns for module_id, columns in joined.items() if columns.rows}
     if not data:
         raise ConfigError(f"the update has no rows: {form} is empty")

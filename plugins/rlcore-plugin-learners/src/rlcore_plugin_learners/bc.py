@@ -10,6 +10,7 @@ from torch import Tensor
 
 from rlcore_plugin_learners.columns import Columns
 from rlcore_plugin_learners.config import AlgorithmConfig, Schedule
+from rlcore_plugin_learners.config_names import OF_BC
 from rlcore_plugin_learners.masks import mean_over
 from rlcore_plugin_learners.torch_learner import TorchLearner
 
@@ -22,6 +23,7 @@ class BCConfig(AlgorithmConfig):
     """Settings of `BCTorchLearner`."""
 
     lr: Schedule = 1e-4
+    without_effect = OF_BC
 
     def get_default_learner_class(self) -> type[Learner]:
         """Return `BCTorchLearner`."""

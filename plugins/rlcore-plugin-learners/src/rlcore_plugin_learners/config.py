@@ -12,9 +12,11 @@ from rlcore.errors import ConfigError, NotSupportedError, did_you_mean
 from rlcore.types import Carries, Original
 from rlcore_plugin_learners.columns import DEFAULT_MODULE_ID
 from rlcore_plugin_learners.config_names import RENAMED
+from rlcore_plugin_learners.env_spaces import spaces_of
+from rlcore_plugin_learners.model_config import after
 from rlcore_plugin_learners.module import RLModuleSpec
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
-from rlcore_plugin_learners.originals import CONFIG, TABLE
+from rlcore_plugin_learners.originals import CONFIG
 from rlcore_plugin_learners.other_settings import OtherSettings
 
 if TYPE_CHECKING:
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
     from rlcore_plugin_learners.learner import Learner
 
 Schedule = float | list[list[float]]
-# of RLlib's `training` of some algorithms, for who makes the batches
-_OF_SAMPLING = ("lambda_", "use_critic", "use_gae")
 _CHOICES = {
     "grad_clip_by": ("global_norm", "norm", "value"),
     "launcher": ("auto", "processes", "ray"),
@@ -72,8 +72,10 @@ class AlgorithmConfig(Carries, OtherSettings):
         on_nonfinite: a step that is not finite changes nothing; `stop` raises after the update, `skip` counts it.
         learner_class: a subclass of `Learner`.
         learner_config_dict: settings of a learner of yours.
+        without_effect: RLlib's settings that may have one value alone here, and what to do instead.
     """
 
+    without_effect: ClassVar[Mapping[str, tuple[Any, str]]] = {}
     original: ClassVar[Original] = CONFIG
     framework_str: ClassVar[str] = "torch"
 
@@ -194,13 +196,12 @@ class AlgorithmConfig(Carries, OtherSettings):
             ConfigError: there is no such setting.
         """
         names = [entry.name for entry in fields(self) if entry.name not in _OF_METHODS]
-        kept = [*TABLE["settings"]["training"], *_OF_SAMPLING]
+        kept = self._keywords("training")
         for name in settings:
             if name not in (*names, *kept, *RENAMED):
-                raise ConfigError(f"{type(self).__name__}.training has no {name!r}{did_you_mean(name, names)}")
-        others = {name: value for name, value in settings.items() if name not in names}
-        of_sampling = {name: others.pop(name) for name in _OF_SAMPLING if name in others}
-        self._keep("training", **others).others["training"].update(of_sampling)
+                guess = did_you_mean(name, [*names, *kept])
+                raise ConfigError(f"{type(self).__name__}.training has no {name!r}{guess}")
+        self._keep("training", **{name: value for name, value in settings.items() if name not in names})
         for name in set(settings) & set(names):
             setattr(self, name, settings[name])
         self.validate()
@@ -290,6 +291,7 @@ class AlgorithmConfig(Carries, OtherSettings):
     def get_multi_rl_module_spec(self, env: Any = None) -> MultiRLModuleSpec:
         """Return how the modules are built, with the spaces of the env in it."""
         observations, actions = self._spaces(env)
+        own = self._model_config_auto_includes
         chosen = self.rl_module_spec or self.get_default_rl_module_spec()
         if isinstance(chosen, MultiRLModuleSpec):
             specs: dict[str, RLModuleSpec] = dict(chosen.specs())
@@ -301,7 +303,7 @@ class AlgorithmConfig(Carries, OtherSettings):
                 spec,
                 observation_space=spec.observation_space or observations,
                 action_space=spec.action_space or actions,
-                model_config=spec.model_config or self.model_config,
+                model_config=after(own, spec.model_config or self.model_config),
             )
             for module_id, spec in specs.items()
         }
@@ -311,6 +313,11 @@ class AlgorithmConfig(Carries, OtherSettings):
     def get_rl_module_spec(self, env: Any = None) -> RLModuleSpec:
         """Return how the first of the modules is built, with the spaces of the env in it."""
         return next(iter(self.get_multi_rl_module_spec(env).specs().values()))
+
+    @property
+    def _model_config_auto_includes(self) -> dict[str, Any]:
+        """Settings of the algorithm that modules find in their `model_config`, unless it says others."""
+        return {}
 
     @property
     def is_multi_agent(self) -> bool:
@@ -359,17 +366,9 @@ class AlgorithmConfig(Carries, OtherSettings):
 
     def _spaces(self, env: Any) -> tuple[gymnasium.Space[Any] | None, gymnasium.Space[Any] | None]:
         env = env or self.env
-        if isinstance(env, str):
-            made: Any = gymnasium.make(env, **self.env_config)
-            spaces = made.observation_space, made.action_space
-            made.close()
-            return spaces
         if env is None:
             return self.observation_space, self.action_space
-        single = getattr(env, "single_observation_space", None)  # vector envs of Gymnasium have both
-        if single is not None:
-            return single, env.single_action_space
-        return env.observation_space, env.action_space
+        return spaces_of(env, self.env_config)
 
     def _set(self, **settings: Any) -> Self:
         for name, value in settings.items():
@@ -395,3 +394,6 @@ class AlgorithmConfig(Carries, OtherSettings):
             raise ConfigError(f"num_gpus_per_learner is {gpus!r}; a learner has 0 or 1, or a part of 1 as an actor")
         if self.grad_clip is not None and not self.grad_clip > 0:
             raise ConfigError(f"grad_clip is {self.grad_clip!r}; it is above 0, or None for no limit")
+        for name, (value, instead) in self.without_effect.items():
+            if getattr(self, name) != value:
+                raise NotSupportedError(f"{type(self).__name__}.{name} is {getattr(self, name)!r}: {instead}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 RENAMED: Final = {
     "custom_resources_per_worker": "custom_resources_per_env_runner",
@@ -51,4 +52,52 @@ REFUSED: Final = {
     "torch_compile_learner_dynamo_mode": "updates are compiled in one mode",
     "torch_compile_learner_what_to_compile": "a whole step is one graph, from the forward pass to the optimizer",
     "torch_ddp_kwargs": "gradients are averaged without torch's DDP",
+}
+# RLlib's settings of some algorithms that have one value alone here, and what to do instead
+SCHEDULES: Final[Mapping[str, tuple[Any, str]]] = {
+    "lr_schedule": (None, "lr takes points, [[0, first], [steps, last]]"),
+    "entropy_coeff_schedule": (None, "entropy_coeff takes points, [[0, first], [steps, last]]"),
+}
+_ADAM: Final = "steps are Adam's; override configure_optimizers_for_module for others"
+_BATCHES: Final = "a batch is trained on when it comes; a script that keeps batches hands them over again"
+OF_IMPALA: Final[Mapping[str, tuple[Any, str]]] = {
+    **SCHEDULES,
+    "vtrace": (True, "targets are those of V-trace; PPOConfig has advantages that a script brings"),
+    "opt_type": ("adam", _ADAM),
+    "decay": (0.99, _ADAM),
+    "momentum": (0.0, _ADAM),
+    "epsilon": (0.1, _ADAM),
+    "minibatch_buffer_size": (1, _BATCHES),
+    "replay_proportion": (0.0, _BATCHES),
+    "num_multi_gpu_tower_stacks": (1, "num_learners says how many GPUs train"),
+}
+_LAYERS: Final = "rl_module(model_config=...) says what networks are built, or rl_module_spec an RLModule of yours"
+_NO_NOISE: Final = "the networks have no noise; an RLModule of yours may have"
+OF_DQN: Final[Mapping[str, tuple[Any, str]]] = {
+    "lr_schedule": SCHEDULES["lr_schedule"],
+    "adam_epsilon": (1e-8, _ADAM),
+    "noisy": (False, _NO_NOISE),
+    "sigma0": (0.5, _NO_NOISE),
+    "hiddens": ([256], _LAYERS),
+    "before_learn_on_batch": (None, "change a batch before update"),
+    "categorical_distribution_temperature": (1.0, "the module's forward_exploration says how actions are drawn"),
+    "burn_in_len": (0, "modules here have no memory"),
+}
+_MODEL: Final[dict[str, Any]] = {"post_fcnet_hiddens": [], "post_fcnet_activation": None, "custom_model": None}
+_OLD_MODEL: Final[dict[str, Any]] = {
+    "fcnet_hiddens": [256, 256],
+    "fcnet_activation": "relu",
+    **_MODEL,
+    "custom_model_config": {},
+}
+OF_SAC: Final[Mapping[str, tuple[Any, str]]] = {
+    "lr": (None, "SAC has actor_lr, critic_lr and alpha_lr"),
+    "q_model_config": (_OLD_MODEL, _LAYERS),
+    "policy_model_config": (_OLD_MODEL, _LAYERS),
+    "clip_actions": (False, "a script clips its actions itself"),
+}
+OF_BC: Final[Mapping[str, tuple[Any, str]]] = {
+    "beta": (0.0, "actions are cloned without weights; a subclass of TorchLearner has its own loss"),
+    "bc_logstd_coeff": (0.0, "a subclass of TorchLearner has its own loss"),
+    "burnin_len": (0, "modules here have no memory"),
 }

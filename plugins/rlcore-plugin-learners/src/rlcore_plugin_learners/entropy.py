@@ -8,7 +8,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from rlcore_plugin_learners.columns import LIFETIME_STEPS
+from rlcore_plugin_learners.columns import LIFETIME_STEPS, Columns
 from rlcore_plugin_learners.multi import MultiRLModuleSpec
 from rlcore_plugin_learners.steps import Scheduled
 from rlcore_plugin_learners.torch_learner import TorchLearner
@@ -17,7 +17,7 @@ _WEIGHTS: Final = "curr_entropy_coeffs_per_module"
 
 
 class EntropyLearner(TorchLearner):
-    """Keeps the weight of the entropy, `entropy_coeff` of the config, for each module.
+    """Keeps the weight of the entropy, `entropy_coeff` of the config, for each module with actor and critic.
 
     Attributes:
         curr_entropy_coeffs_per_module: the weight by module, 0-d tensors, where it follows a schedule.
@@ -28,11 +28,11 @@ class EntropyLearner(TorchLearner):
         self.curr_entropy_coeffs_per_module: dict[str, Tensor] = {}
         self._entropy_schedules: dict[str, Scheduled] = {}
 
-    def configure_optimizers_for_module(self, module_id: str, config: Any) -> None:
-        """Register Adam, and begin with the weight that the config says."""
-        super().configure_optimizers_for_module(module_id, config)
-        self._entropy_schedules[module_id] = schedule = Scheduled(config.entropy_coeff, "entropy_coeff")
-        if not isinstance(config.entropy_coeff, int | float):
+    def _begin_module(self, module_id: str) -> None:
+        super()._begin_module(module_id)
+        coefficient = self.config.get_config_for_module(module_id).entropy_coeff
+        self._entropy_schedules[module_id] = schedule = Scheduled(coefficient, "entropy_coeff")
+        if not isinstance(coefficient, int | float):
             first = schedule.at(self.timesteps.get(LIFETIME_STEPS, 0))
             self.curr_entropy_coeffs_per_module[module_id] = torch.tensor(first, device=self.device)
 
@@ -56,11 +56,20 @@ class EntropyLearner(TorchLearner):
             if module_id in self.curr_entropy_coeffs_per_module:
                 self.curr_entropy_coeffs_per_module[module_id].fill_(weight)
 
+    def values(self, module: Any, batch: Mapping[str, Any], fwd_out: Mapping[str, Tensor]) -> Tensor:
+        """Return what the critic says of each row, `[row]`: of the forward pass, or else of `compute_values`."""
+        if Columns.VF_PREDS in fwd_out:
+            return fwd_out[Columns.VF_PREDS]
+        values: Tensor = module.compute_values(batch, embeddings=fwd_out.get(Columns.EMBEDDINGS))
+        return values
+
     def get_extra_state(self) -> dict[str, Any]:
         """Return the weights."""
-        return {_WEIGHTS: {name: float(weight) for name, weight in self.curr_entropy_coeffs_per_module.items()}}
+        weights = {name: float(weight) for name, weight in self.curr_entropy_coeffs_per_module.items()}
+        return super().get_extra_state() | {_WEIGHTS: weights}
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
         """Set them."""
+        super().set_extra_state(state)
         for module_id, value in state.get(_WEIGHTS, {}).items():
             self.curr_entropy_coeffs_per_module[module_id].fill_(value)

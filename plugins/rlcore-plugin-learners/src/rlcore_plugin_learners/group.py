@@ -15,10 +15,12 @@ import torch
 from rlcore.errors import ConfigError, NotSupportedError
 from rlcore.types import Carries
 from rlcore_plugin_learners.asking import WEIGHTS_AFTER, Asking, Results
-from rlcore_plugin_learners.batches import TrainingData, check_ids
+from rlcore_plugin_learners.batches import MultiBatch, TrainingData, check_ids
+from rlcore_plugin_learners.call_results import CallResult, RemoteCallResults
 from rlcore_plugin_learners.checkpointable import Checkpointable
 from rlcore_plugin_learners.columns import COMPONENT_LEARNER, COMPONENT_RL_MODULE
 from rlcore_plugin_learners.config import AlgorithmConfig
+from rlcore_plugin_learners.episode_columns import parts_of
 from rlcore_plugin_learners.group_shape import GroupShape
 from rlcore_plugin_learners.launching import crew_of
 from rlcore_plugin_learners.learner import Learner
@@ -27,7 +29,7 @@ from rlcore_plugin_learners.multi import MultiRLModuleSpec
 from rlcore_plugin_learners.old_names import OldNames
 from rlcore_plugin_learners.originals import LEARNER_GROUP
 from rlcore_plugin_learners.recorded import import_name
-from rlcore_plugin_learners.shards import shards
+from rlcore_plugin_learners.shards import orders_of, shards
 from rlcore_plugin_learners.states import Paths, below, chosen_of
 
 if TYPE_CHECKING:
@@ -156,12 +158,23 @@ class LearnerGroup(Carries, Asking, GroupShape, Checkpointable, OldNames):
                 result[WEIGHTS_AFTER] = learner.get_state(COMPONENT_RL_MODULE)[COMPONENT_RL_MODULE]
             return [result]
         ids = self._there().state[COMPONENT_RL_MODULE]
-        data = given.by_module(torch.device("cpu"), ids, settings.pop("num_iters", None))
-        check_ids(data, ids)
-        orders = shards(data, self.config.num_learners, timesteps, settings, given.env_steps())
+        several = self._shared(given, ids, settings.pop("num_iters", None))
+        orders = orders_of(several, timesteps, settings, given.env_steps())
         if async_update:
             return self._update_later(orders, full, return_state)
         return self._ask(orders, "update", return_state)
+
+    def _shared(self, given: TrainingData, ids: Collection[str], num_iters: int | None) -> list[MultiBatch]:
+        """Return the columns by module of each learner; episodes stay whole."""
+        shape, cpu, count = self.config.learner_type()._of_episodes, torch.device("cpu"), self.config.num_learners
+        parts = parts_of([episode for episode in given.whole_episodes() if len(episode)], count)
+        if any(parts):
+            several = [TrainingData(episodes=p).by_module(cpu, ids, None, shape) if p else {} for p in parts]
+        else:
+            several = shards(given.by_module(cpu, ids, num_iters), count)
+        for data in several:
+            check_ids(data, ids)
+        return several
 
     def add_module(
         self,
@@ -258,8 +271,10 @@ class LearnerGroup(Carries, Asking, GroupShape, Checkpointable, OldNames):
         return_obj_refs: bool = False,
         mark_healthy: bool = False,
         **kwargs: Any,
-    ) -> list[Result]:
-        """Return what a function of a learner returns for each of them.
+    ) -> RemoteCallResults[Result]:
+        """Return what a function of a learner returns for each of them: results that are asked by `get()`.
+
+        An error of the function is raised here.
 
         Args:
             func: any function; it is called with the learner and `kwargs`.
@@ -278,13 +293,14 @@ class LearnerGroup(Carries, Asking, GroupShape, Checkpointable, OldNames):
             raise NotSupportedError("return_obj_refs: foreach_learner returns results; leave it out")
         function = partial(func, **kwargs) if kwargs else func
         if self._remote is None:
-            return self._each(function)
+            return RemoteCallResults([CallResult(None, self._here().apply(function))])
         count = self.config.num_learners
         asked = sorted(set(range(count) if remote_actor_ids is None else remote_actor_ids))
         for rank in asked:
             if rank not in range(count):
                 raise ConfigError(f"remote_actor_ids has {rank!r}; the learners are 0 to {count - 1}")
-        return self._ask_some(function, asked, timeout_seconds)
+        answers = self._ask_some(function, asked, timeout_seconds)
+        return RemoteCallResults([CallResult(rank, result) for rank, result in answers])
 
     def get_stats(self) -> dict[str, Any]:
         """Return how many learners live, how many updates wait or were dropped, and how often learners were lost."""

@@ -12,7 +12,9 @@ from torch import Tensor
 from rlcore.errors import ConfigError
 from rlcore_plugin_learners.columns import Columns
 from rlcore_plugin_learners.config import AlgorithmConfig, Schedule
+from rlcore_plugin_learners.config_names import OF_IMPALA
 from rlcore_plugin_learners.entropy import EntropyLearner
+from rlcore_plugin_learners.episode_columns import EpisodeColumns
 from rlcore_plugin_learners.masks import mean_over
 from rlcore_plugin_learners.steps import Scheduled
 
@@ -43,6 +45,7 @@ class IMPALAConfig(AlgorithmConfig):
     vtrace_clip_pg_rho_threshold: float | None = 1.0
     vf_loss_coeff: float = 0.5
     entropy_coeff: Schedule = 0.01
+    without_effect = OF_IMPALA
 
     def get_default_learner_class(self) -> type[Learner]:
         """Return `IMPALATorchLearner`."""
@@ -66,7 +69,10 @@ class IMPALATorchLearner(EntropyLearner):
     Reads the columns `obs`, `actions`, `action_logp`, `rewards`, `terminateds` and `loss_mask`, which is false where a
     row has no step but the bootstrap value of the one before it; the modules return `action_dist_inputs`, and
     `vf_preds` or have `compute_values`. Rows are fragments of `rollout_fragment_length`, one after the other.
+    Episodes are so many steps long that a row more makes them whole fragments.
     """
+
+    _of_episodes = EpisodeColumns(one_more=True)
 
     def compute_loss_for_module(
         self, *, module_id: str, config: Any, batch: Any, fwd_out: Mapping[str, Tensor]
@@ -79,10 +85,7 @@ class IMPALATorchLearner(EntropyLearner):
         module: Any = self.module[module_id]
         policy = module.get_train_action_dist_cls().from_logits(fwd_out[Columns.ACTION_DIST_INPUTS])
         logp, entropies = policy.logp_and_entropy(batch[Columns.ACTIONS])
-        if Columns.VF_PREDS in fwd_out:
-            values = fwd_out[Columns.VF_PREDS]
-        else:
-            values = module.compute_values(batch, embeddings=fwd_out.get(Columns.EMBEDDINGS))
+        values = self.values(module, batch, fwd_out)
         mask = batch[Columns.LOSS_MASK].float()
         targets, advantages = self._targets(config, batch, logp.detach(), values.detach(), mask)
         mean = mean_over(batch)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import platform
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,7 @@ from rlcore.learners import in_training, trained_layers
 from rlcore.types import Alone, Carries, Group
 from rlcore_plugin_learners.batches import ModuleBatch, MultiBatch, TrainingData, check_ids
 from rlcore_plugin_learners.columns import ALL_MODULES
+from rlcore_plugin_learners.episode_columns import EpisodeColumns
 from rlcore_plugin_learners.learner_state import LearnerState
 from rlcore_plugin_learners.metrics import MetricsLogger
 from rlcore_plugin_learners.module import RLModule, RLModuleSpec
@@ -50,6 +52,7 @@ class Learner(Carries, LearnerState, OldNames, ABC):
     original = LEARNER
     framework: str = "torch"
     TOTAL_LOSS_KEY: str = "total_loss"
+    _of_episodes: ClassVar[EpisodeColumns] = EpisodeColumns()
 
     def __init__(
         self,
@@ -81,7 +84,12 @@ class Learner(Carries, LearnerState, OldNames, ABC):
             module = (self._module_spec or self.config.get_multi_rl_module_spec()).build(self.config.seed)
         self._module = module.to(self._device)
         self._layers = {module_id: trained_layers(module[module_id]) for module_id in module}
+        for module_id in module:
+            self._begin_module(module_id)
         self.configure_optimizers()
+
+    def _begin_module(self, module_id: str) -> None:
+        """Keep what a learner has for each module, before its optimizers are registered: nothing."""
 
     def configure_optimizers(self) -> None:
         """Register the optimizers of every module that this learner can train."""
@@ -169,7 +177,7 @@ class Learner(Carries, LearnerState, OldNames, ABC):
             batch: columns `[row, ...]` by name, or such mappings by the id of their module.
             batches: several of those.
             batch_refs: references to those in Ray's store.
-            episodes: columns `[step, ...]` of each episode, in a sequence, or such sequences by id.
+            episodes: a sequence of `SingleAgentEpisode`, or of columns `[step, ...]` of each; see `TrainingData`.
             episodes_refs: references to those in Ray's store.
             data_iterators: iterables of batches, of each of which `num_iters` are taken.
             training_data: one of these in an object.
@@ -186,10 +194,18 @@ class Learner(Carries, LearnerState, OldNames, ABC):
             NumericalError: a step was not finite; it changed nothing.
         """
         given = training_data or TrainingData(batch, batches, batch_refs, episodes, episodes_refs, data_iterators)
-        data = given.by_module(self._device, self.module.keys(), num_iters)
+        began = time.perf_counter()
+        data = self._completed(given.by_module(self._device, self.module.keys(), num_iters, self._of_episodes))
+        if given.whole_episodes():
+            key = (ALL_MODULES, "learner_connector", "connector_pipeline_timer")
+            self.metrics.log_value(key, time.perf_counter() - began)
         self._env_steps = given.env_steps()
         settings = self._settings(num_epochs, minibatch_size, shuffle_batch_per_epoch)
         return self._update_on(data, timesteps or {}, num_total_minibatches, *settings)
+
+    def _completed(self, data: MultiBatch) -> MultiBatch:
+        """Return what is trained on: columns with those that follow from others, such as advantages."""
+        return data
 
     def _settings(self, epochs: int | None, size: int | None, shuffles: bool | None) -> tuple[int, int | None, bool]:
         """Return what an update was told, or else what the config says."""
@@ -289,6 +305,7 @@ class Learner(Carries, LearnerState, OldNames, ABC):
         if new_should_module_be_updated is not None:
             self.config.policies_to_train = new_should_module_be_updated
         self._layers[module_id] = trained_layers(self.module[module_id])
+        self._begin_module(module_id)
         self._configure_optimizers_for(module_id)
         return MultiRLModuleSpec.from_module(self.module)
 

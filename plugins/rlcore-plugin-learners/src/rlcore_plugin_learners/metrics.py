@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from rlcore.errors import ConfigError, did_you_mean
+from rlcore_plugin_learners.states import as_arrays
 
-Reduce = Literal["mean", "sum", "min", "max", "item", "lifetime_sum"]
+Reduce = Literal["mean", "sum", "min", "max", "item", "lifetime_sum", "item_series"]
 Key = tuple[str, ...]
 
 _REDUCTIONS: Final[Mapping[str, Callable[[Tensor], Tensor]]] = {
@@ -31,17 +33,19 @@ class _Stat:
     values: list[Any] = field(default_factory=list)
     total: float = 0.0
 
-    def now(self) -> float:
-        """Return the number."""
+    def now(self) -> Any:
+        """Return the number, or the series."""
         if not self.values:
             return self.total if self.reduce == "lifetime_sum" else float("nan")
+        if self.reduce == "item_series":
+            return np.concatenate([np.atleast_1d(as_arrays(value)) for value in self.values])
         if isinstance(self.values[0], Tensor):
             values = torch.stack([torch.as_tensor(value) for value in self.values]).float()
         else:
             values = torch.tensor([float(value) for value in self.values], dtype=torch.float64)
         return self.total + float(_REDUCTIONS[self.reduce](values))
 
-    def end(self) -> float:
+    def end(self) -> Any:
         """Return the number, and begin the next."""
         number = self.now()
         if self.reduce == "lifetime_sum":
@@ -62,17 +66,17 @@ class MetricsLogger:
 
         Args:
             key: one name, or several.
-            value: a number or a 0-d tensor.
+            value: a number or a 0-d tensor; for `item_series` also a tensor `[row]`.
             reduce: what becomes of the values of an update; `item` keeps the last, `lifetime_sum` adds those of all
-                updates.
+                updates, `item_series` keeps numbers and tensors `[row]` as one array.
             window: reduce the last so many values instead, also of earlier updates.
         """
         if isinstance(key, str):
             key = (key,)
         stat = self._stats.get(key)
         if stat is None:
-            if reduce not in _REDUCTIONS:
-                raise ConfigError(f"metrics: no reduction {reduce!r}{did_you_mean(reduce, _REDUCTIONS)}")
+            if reduce not in get_args(Reduce):
+                raise ConfigError(f"metrics: no reduction {reduce!r}{did_you_mean(reduce, get_args(Reduce))}")
             stat = self._stats[key] = _Stat(reduce, window)
         stat.values.append(value.detach() if isinstance(value, Tensor) else value)
         most = 1 if stat.reduce == "item" else window
@@ -92,7 +96,7 @@ class MetricsLogger:
         stat = self._stats.get((key,) if isinstance(key, str) else key)
         return stat is not None and bool(stat.values)
 
-    def peek(self, key: str | Key) -> float:
+    def peek(self, key: str | Key) -> Any:
         """Return what a key would be reduced to now.
 
         Raises:
@@ -113,6 +117,11 @@ class MetricsLogger:
             for name in key[:-1]:
                 place = place.setdefault(name, {})
             place[key[-1]] = stat.end()
+        return results
+
+    @staticmethod
+    def peek_results(results: Any) -> Any:
+        """Return results as they are: what `reduce` returned are numbers."""
         return results
 
     def delete(self, *key: str) -> None:

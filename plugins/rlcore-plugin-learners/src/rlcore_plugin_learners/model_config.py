@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any
 
 from rlcore.errors import NotSupportedError, did_you_mean
@@ -43,3 +43,11 @@ def as_section(config: Mapping[str, Any]) -> dict[str, Any]:
     if theirs.vf_share_layers:
         raise NotSupportedError("model_config: vf_share_layers=True; actor and critic have layers of their own here")
     return {"hidden": [*theirs.fcnet_hiddens, *theirs.head_fcnet_hiddens], "activation": theirs.fcnet_activation}
+
+
+def after(own: dict[str, Any], model_config: Any) -> Any:
+    """Return settings of a model with those of the algorithm in front of them."""
+    if not own:
+        return model_config
+    is_described = is_dataclass(model_config) and not isinstance(model_config, type)
+    return own | (asdict(model_config) if is_described else dict(model_config))

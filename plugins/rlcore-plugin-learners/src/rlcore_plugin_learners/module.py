@@ -82,35 +82,38 @@ class RLModule(Carries, Checkpointable, nn.Module):
     def setup(self) -> None:
         """Build the networks; weights may come from torch's global generator, which is seeded here and put back."""
 
-    def forward(self, batch: Batch) -> Mapping[str, Any]:
+    def forward(self, batch: Batch, **kwargs: Any) -> Mapping[str, Any]:
         """Return what `forward_train` does."""
-        return self.forward_train(batch)
+        return self.forward_train(batch, **kwargs)
 
-    def forward_train(self, batch: Batch) -> Mapping[str, Any]:
-        """Return what losses need of the columns `[row, ...]`, such as `action_dist_inputs` and `vf_preds`."""
-        return self._forward_train(batch)
+    def forward_train(self, batch: Batch, **kwargs: Any) -> Mapping[str, Any]:
+        """Return what losses need of the columns `[row, ...]`, such as `action_dist_inputs` and `vf_preds`.
 
-    def forward_exploration(self, batch: Batch) -> Mapping[str, Any]:
+        Keywords go on to `_forward_train` of a subclass, here as in the next methods.
+        """
+        return self._forward_train(batch, **kwargs)
+
+    def forward_exploration(self, batch: Batch, **kwargs: Any) -> Mapping[str, Any]:
         """Return what collecting needs, without gradients."""
         with torch.no_grad():
-            return self._forward_exploration(batch)
+            return self._forward_exploration(batch, **kwargs)
 
-    def forward_inference(self, batch: Batch) -> Mapping[str, Any]:
+    def forward_inference(self, batch: Batch, **kwargs: Any) -> Mapping[str, Any]:
         """Return what acting greedily needs, without gradients."""
         with torch.no_grad():
-            return self._forward_inference(batch)
+            return self._forward_inference(batch, **kwargs)
 
-    def _forward(self, batch: Batch) -> Mapping[str, Any]:
+    def _forward(self, batch: Batch, **kwargs: Any) -> Mapping[str, Any]:
         raise NotImplementedError(f"{type(self).__name__} has no _forward")
 
-    def _forward_train(self, batch: Batch) -> Mapping[str, Any]:
-        return self._forward(batch)
+    def _forward_train(self, batch: Batch, **kwargs: Any) -> Mapping[str, Any]:
+        return self._forward(batch, **kwargs)
 
-    def _forward_exploration(self, batch: Batch) -> Mapping[str, Any]:
-        return self._forward(batch)
+    def _forward_exploration(self, batch: Batch, **kwargs: Any) -> Mapping[str, Any]:
+        return self._forward(batch, **kwargs)
 
-    def _forward_inference(self, batch: Batch) -> Mapping[str, Any]:
-        return self._forward(batch)
+    def _forward_inference(self, batch: Batch, **kwargs: Any) -> Mapping[str, Any]:
+        return self._forward(batch, **kwargs)
 
     def get_train_action_dist_cls(self) -> Any:
         """Return the distributions that `action_dist_inputs` pick for a loss: by default those for inference."""
@@ -178,14 +181,17 @@ class RLModule(Carries, Checkpointable, nn.Module):
         """Set the weights.
 
         Args:
-            state: arrays or tensors by name, all of them; without what only losses need, that stays as it is.
+            state: arrays or tensors by name, all of them; without what only losses need, that stays as it is. What
+                only losses need, such as target networks, and is not here is left out.
 
         Raises:
             ConfigError: it is of another module.
         """
         kept: dict[str, Any] = {}
+        there, unused = self.state_dict(), tuple(f"{path}." for path in self.get_non_inference_attributes())
+        state = {name: value for name, value in state.items() if name in there or not name.startswith(unused)}
         if self.get_non_inference_attributes() and set(state) == set(self.get_state(inference_only=True)):
-            kept = self.state_dict()
+            kept = there
         try:
             self.load_state_dict(kept | {name: torch.as_tensor(value) for name, value in state.items()})
         except RuntimeError as error:
@@ -193,19 +199,6 @@ class RLModule(Carries, Checkpointable, nn.Module):
 
 
 TorchRLModule = RLModule
-
-
-class ValueFunctionAPI:
-    """Says that a module has a critic: `compute_values`."""
-
-    def compute_values(self, batch: Batch, embeddings: Any = None) -> Tensor:
-        """Return the value of each row, `[row]`.
-
-        Args:
-            batch: columns.
-            embeddings: what the forward pass returned under that name, or None.
-        """
-        raise NotImplementedError(f"{type(self).__name__} has no compute_values")
 
 
 class ModelRLModule(RLModule):
@@ -219,24 +212,13 @@ class ModelRLModule(RLModule):
 
     def setup(self) -> None:
         """Build the model."""
-        if self.observation_space is None or self.action_space is None:
-            raise ConfigError("no spaces to build a module for: hand over env=, or spaces in its RLModuleSpec")
-        config = as_section(self.model_config)
-        component = published("model", config.pop("use", "mlp"))
-        schema = component.schema()
-        for name in config:
-            if name not in schema.model_fields:
-                guess = did_you_mean(name, schema.model_fields)
-                raise ConfigError(f"model_config: {component} has no key {name!r}{guess}")
-        context = Context.alone("learner", seed=torch.initial_seed()).for_component("model", "model")
-        context.parts["env_spec"] = EnvSpec("learner", self.observation_space, self.action_space, 1)
-        self.model = component.build(schema.model_validate(config), context)
+        self.model = model_of(self, "mlp", as_section(self.model_config))
         self._has_critic = "critic" in self.model.parts()
 
-    def _forward(self, batch: Batch) -> Mapping[str, Any]:
+    def _forward(self, batch: Batch, **_: Any) -> Mapping[str, Any]:
         return {Columns.ACTION_DIST_INPUTS: self.model.actor(batch[Columns.OBS])}
 
-    def _forward_train(self, batch: Batch) -> Mapping[str, Any]:
+    def _forward_train(self, batch: Batch, **_: Any) -> Mapping[str, Any]:
         returned = dict(self._forward(batch))
         if self._has_critic:
             returned[Columns.VF_PREDS] = self.compute_values(batch)
@@ -254,6 +236,30 @@ class ModelRLModule(RLModule):
     def get_inference_action_dist_cls(self) -> ActionDistributions:
         """Return the distributions of the actor."""
         return ActionDistributions(self.model.actor.distribution)
+
+
+def model_of(module: RLModule, default: str, section: Mapping[str, Any]) -> Any:
+    """Return a model of rlcore for the spaces of a module.
+
+    Args:
+        module: the module.
+        default: the component that is built where the section has no `use`.
+        section: of a config.
+
+    Raises:
+        ConfigError: the module has no spaces, or the model no such key.
+    """
+    if module.observation_space is None or module.action_space is None:
+        raise ConfigError("no spaces to build a module for: hand over env=, or spaces in its RLModuleSpec")
+    config = dict(section)
+    component = published("model", config.pop("use", default))
+    schema = component.schema()
+    for name in config:
+        if name not in schema.model_fields:
+            raise ConfigError(f"model_config: {component} has no key {name!r}{did_you_mean(name, schema.model_fields)}")
+    context = Context.alone("learner", seed=torch.initial_seed()).for_component("model", "model")
+    context.parts["env_spec"] = EnvSpec("learner", module.observation_space, module.action_space, 1)
+    return component.build(schema.model_validate(config), context)
 
 
 @dataclass

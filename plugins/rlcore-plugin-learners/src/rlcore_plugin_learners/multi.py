@@ -124,14 +124,14 @@ class MultiRLModule(RLModule):
         """Return ids and modules."""
         return self._rl_modules.items()  # type: ignore[return-value]
 
-    def _forward_train(self, batch: Any) -> dict[str, Any]:
-        return {module_id: self[module_id].forward_train(columns) for module_id, columns in batch.items()}
+    def _forward_train(self, batch: Any, **kwargs: Any) -> dict[str, Any]:
+        return {name: self[name].forward_train(columns, **kwargs) for name, columns in batch.items()}
 
-    def _forward_exploration(self, batch: Any) -> dict[str, Any]:
-        return {module_id: self[module_id].forward_exploration(columns) for module_id, columns in batch.items()}
+    def _forward_exploration(self, batch: Any, **kwargs: Any) -> dict[str, Any]:
+        return {name: self[name].forward_exploration(columns, **kwargs) for name, columns in batch.items()}
 
-    def _forward_inference(self, batch: Any) -> dict[str, Any]:
-        return {module_id: self[module_id].forward_inference(columns) for module_id, columns in batch.items()}
+    def _forward_inference(self, batch: Any, **kwargs: Any) -> dict[str, Any]:
+        return {name: self[name].forward_inference(columns, **kwargs) for name, columns in batch.items()}
 
     def as_multi_rl_module(self) -> MultiRLModule:
         """Return itself."""
@@ -196,6 +196,11 @@ class MultiRLModuleSpec(Recorded):
         """Return the specs by id."""
         specs = self.rl_module_specs
         return {DEFAULT_MODULE_ID: specs} if isinstance(specs, RLModuleSpec) else specs
+
+    @property
+    def module_specs(self) -> dict[str, RLModuleSpec]:
+        """The specs by id."""
+        return self.specs()
 
     def add_modules(self, module_specs: Mapping[str, RLModuleSpec]) -> None:
         """Add specs by id."""

@@ -6,12 +6,14 @@ import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from functools import partial
-from typing import Any, NoReturn, Self
+from typing import Any, Final, NoReturn, Self
 
 from rlcore.errors import ConfigError, NoSuchAttributeError, NotSupportedError, did_you_mean
 from rlcore_plugin_learners.config_names import DEFAULTS, REFUSED, RENAMED
 from rlcore_plugin_learners.originals import TABLE
 from rlcore_plugin_learners.recorded import Recorded, record
+
+_OF_NONE: Final[Mapping[str, Any]] = {"training": [], "defaults": {}}
 
 
 class OtherSettings(Recorded):
@@ -36,11 +38,11 @@ class OtherSettings(Recorded):
             return partial(self._keep, name)
         if name in kept:
             return kept[name]
-        if name == "train_batch_size_per_learner":
-            return self.train_batch_size // (self.num_learners or 1)
         if name == "is_atari":
             return str(self.env).startswith("ALE/")
-        defaults = TABLE["defaults"] | DEFAULTS
+        defaults = TABLE["defaults"] | DEFAULTS | self._of_algorithm()["defaults"]
+        if name == "train_batch_size_per_learner" and name not in defaults:
+            return self.train_batch_size // (self.num_learners or 1)
         if name in defaults:
             return copy.deepcopy(defaults[name])
         told = _instead(name)
@@ -56,7 +58,7 @@ class OtherSettings(Recorded):
 
     def _keep(self, method: str, **settings: Any) -> Self:
         """Keep settings that no learner reads, as a method of that name takes them."""
-        known = TABLE["settings"][method]
+        known = self._keywords(method)
         for name in settings:
             _refuse(name, f"{type(self).__name__}.{method}")
             if name not in known:
@@ -66,6 +68,22 @@ class OtherSettings(Recorded):
             setattr(self, name, settings[name])
         self.others.setdefault(method, {}).update({name: settings[name] for name in settings if name not in own})
         return self
+
+    @classmethod
+    def _of_algorithm(cls) -> Mapping[str, Any]:
+        """Return what RLlib's config of the same algorithm has besides that of all."""
+        named: Mapping[str, Any] = TABLE["algorithms"]
+        return next((named[kind.__name__] for kind in cls.__mro__ if kind.__name__ in named), _OF_NONE)
+
+    @classmethod
+    def _keywords(cls, method: str) -> list[str]:
+        """Return the keywords that RLlib's method has."""
+        return [*TABLE["settings"][method], *(cls._of_algorithm()["training"] if method == "training" else ())]
+
+    @classmethod
+    def _method_of(cls, name: str) -> str | None:
+        """Return the method that keeps a setting; None for none."""
+        return next((method for method in TABLE["settings"] if name in cls._keywords(method)), None)
 
     @property
     def total_train_batch_size(self) -> int:
@@ -144,7 +162,7 @@ class OtherSettings(Recorded):
     def update_from_dict(self, settings: Mapping[str, Any]) -> Self:
         """Set settings by name; those that no learner reads are kept."""
         for name, value in settings.items():
-            method = _method_of(name)
+            method = self._method_of(name)
             if name in self:
                 setattr(self, name, value)
             elif method is not None:
@@ -181,11 +199,6 @@ class OtherSettings(Recorded):
             if isinstance(value, dict):
                 vars(copied)[name] = dict(value)
         return copied
-
-
-def _method_of(name: str) -> str | None:
-    """Return the method that keeps a setting; None for none."""
-    return next((method for method, names in TABLE["settings"].items() if name in names), None)
 
 
 def _instead(name: str) -> str | None:

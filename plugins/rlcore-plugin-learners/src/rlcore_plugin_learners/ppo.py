@@ -10,18 +10,19 @@ import torch
 from torch import Tensor
 
 from rlcore.errors import ConfigError
+from rlcore_plugin_learners.advantages import with_advantages
+from rlcore_plugin_learners.batches import ModuleBatch, MultiBatch
 from rlcore_plugin_learners.columns import Columns
 from rlcore_plugin_learners.config import AlgorithmConfig, Schedule
+from rlcore_plugin_learners.config_names import SCHEDULES
 from rlcore_plugin_learners.entropy import EntropyLearner
+from rlcore_plugin_learners.episode_columns import EpisodeColumns
+from rlcore_plugin_learners.kl import KL, KLLearner
 from rlcore_plugin_learners.masks import mean_over
-from rlcore_plugin_learners.multi import MultiRLModuleSpec
 from rlcore_plugin_learners.steps import Scheduled
 
 if TYPE_CHECKING:
     from rlcore_plugin_learners.learner import Learner
-
-_KL = "mean_kl_loss"
-_WEIGHTS = "curr_kl_coeffs_per_module"
 
 
 @dataclass
@@ -46,6 +47,7 @@ class PPOConfig(AlgorithmConfig):
     vf_loss_coeff: float = 1.0
     vf_clip_param: float = 10.0
     entropy_coeff: Schedule = 0.0
+    without_effect = SCHEDULES
 
     def get_default_learner_class(self) -> type[Learner]:
         """Return `PPOTorchLearner`."""
@@ -60,32 +62,26 @@ class PPOConfig(AlgorithmConfig):
                 raise ConfigError(f"{name} is {getattr(self, name)!r}; it takes a number")
 
 
-class PPOTorchLearner(EntropyLearner):
+class PPOTorchLearner(KLLearner, EntropyLearner):
     """PPO (Schulman et al., 2017, arXiv 1707.06347).
 
     Reads the columns `obs`, `actions`, `action_logp`, `advantages` and `value_targets`; the modules return
     `action_dist_inputs`, and `vf_preds` or have `compute_values`. The distance from the policy that collected is exact
     where the batch has its `action_dist_inputs`; else it is estimated from the actions, `ratio - 1 - log(ratio)`. Rows
-    where a column `loss_mask` is false count for nothing.
-
-    Attributes:
-        curr_kl_coeffs_per_module: weight of the distance by module, 0-d tensors.
+    where a column `loss_mask` is false count for nothing. Of episodes it estimates advantages and value targets itself.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.curr_kl_coeffs_per_module: dict[str, Tensor] = {}
+    _of_episodes = EpisodeColumns(one_more=True)
 
-    def configure_optimizers_for_module(self, module_id: str, config: Any) -> None:
-        """Register Adam, and begin with the weights of the distance and the entropy that the config says."""
-        super().configure_optimizers_for_module(module_id, config)
-        self.curr_kl_coeffs_per_module[module_id] = torch.tensor(float(config.kl_coeff), device=self.device)
+    def _completed(self, data: MultiBatch) -> MultiBatch:
+        """Return columns with advantages, where rows are those of episodes."""
+        return {module_id: self._estimated(module_id, columns) for module_id, columns in data.items()}
 
-    def remove_module(self, module_id: str, **kwargs: Any) -> MultiRLModuleSpec:
-        """Take a module out, with what belongs to it, and return how to build what is left."""
-        left = super().remove_module(module_id, **kwargs)
-        self.curr_kl_coeffs_per_module.pop(module_id, None)
-        return left
+    def _estimated(self, module_id: str, columns: ModuleBatch) -> ModuleBatch:
+        module = self.module.get(module_id)
+        if Columns.ADVANTAGES in columns or Columns.TRUNCATEDS not in columns or not hasattr(module, "compute_values"):
+            return columns
+        return with_advantages(columns, module, self.config.get_config_for_module(module_id))
 
     def compute_loss_for_module(
         self, *, module_id: str, config: Any, batch: Any, fwd_out: Mapping[str, Tensor]
@@ -99,11 +95,7 @@ class PPOTorchLearner(EntropyLearner):
         ratio, advantages = log_ratio.exp(), batch[Columns.ADVANTAGES]
         clipped = ratio.clamp(1 - config.clip_param, 1 + config.clip_param)
         policy_loss = -mean(torch.minimum(advantages * ratio, advantages * clipped))
-        if Columns.VF_PREDS in fwd_out:
-            values = fwd_out[Columns.VF_PREDS]
-        else:
-            values = module.compute_values(batch, embeddings=fwd_out.get(Columns.EMBEDDINGS))
-        errors = (values - batch[Columns.VALUE_TARGETS]).square()
+        errors = (self.values(module, batch, fwd_out) - batch[Columns.VALUE_TARGETS]).square()
         vf_loss = mean(errors.clamp(max=config.vf_clip_param))
         entropy = mean(entropies)
         loss = policy_loss + config.vf_loss_coeff * vf_loss - self.entropy_weight(module_id, config) * entropy
@@ -115,7 +107,7 @@ class PPOTorchLearner(EntropyLearner):
             else:
                 distance = mean(ratio - 1 - log_ratio)
             loss = loss + self.curr_kl_coeffs_per_module[module_id] * distance
-            self.metrics.log_value((module_id, _KL), distance, reduce="item")
+            self.metrics.log_value((module_id, KL), distance, reduce="item")
         self.metrics.log_dict(logged, key=module_id)
         return loss  # type: ignore[no-any-return]
 
@@ -123,24 +115,4 @@ class PPOTorchLearner(EntropyLearner):
         """Let the weights of the distance and the entropy follow, besides what every learner does."""
         super().after_gradient_based_update(timesteps=timesteps)
         self.follow_entropy(timesteps)
-        for module_id, coefficient in self.curr_kl_coeffs_per_module.items():
-            config: Any = self.config.get_config_for_module(module_id)
-            distance = self.mean_over_group((module_id, _KL)) if config.use_kl_loss else None
-            if distance is None:
-                continue
-            if distance > 2 * config.kl_target:
-                coefficient.mul_(1.5)
-            elif distance < 0.5 * config.kl_target:
-                coefficient.mul_(0.5)
-            self.metrics.log_value((module_id, "curr_kl_coeff"), float(coefficient), window=1)
-
-    def get_extra_state(self) -> dict[str, Any]:
-        """Return the weights of the distance and of the entropy."""
-        weights = {module_id: float(weight) for module_id, weight in self.curr_kl_coeffs_per_module.items()}
-        return super().get_extra_state() | {_WEIGHTS: weights}
-
-    def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Set them."""
-        super().set_extra_state(state)
-        for module_id, value in state.get(_WEIGHTS, {}).items():
-            self.curr_kl_coeffs_per_module[module_id].fill_(value)
+        self.follow_kl()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlcore_plugin_learners.batches import MultiBatch
@@ -10,25 +10,33 @@ from rlcore_plugin_learners.crew import Order
 from rlcore_plugin_learners.serving import update
 
 
-def shards(
-    data: MultiBatch, count: int, timesteps: Mapping[str, int], settings: dict[str, Any], env_steps: int
+def shards(data: MultiBatch, count: int) -> list[MultiBatch]:
+    """Return the columns by module of each learner: as many rows of each, or one more, or none where there are few."""
+    several: list[MultiBatch] = [{} for _ in range(count)]
+    for rank, own in enumerate(several):
+        for module_id, columns in data.items():
+            start, stop = (rank * columns.rows // count, (rank + 1) * columns.rows // count)
+            if stop > start:
+                own[module_id] = columns.slice(start, stop)
+    return several
+
+
+def orders_of(
+    several: Sequence[MultiBatch], timesteps: Mapping[str, int], settings: dict[str, Any], env_steps: int
 ) -> list[Order]:
     """Return an order of an update for each learner.
 
     Args:
-        data: columns by module; each learner gets as many rows of each, or one more, or none where there are few.
-        count: of learners.
+        several: columns by module of each learner.
         timesteps: clocks.
         settings: further arguments of `Learner.update`.
-        env_steps: of the batch.
+        env_steps: of all of them.
     """
-    orders = []
-    for rank in range(count):
-        columns = {}
-        for module_id, several in data.items():
-            start, stop = (rank * several.rows // count, (rank + 1) * several.rows // count)
-            if stop > start:
-                columns[module_id] = {name: column.numpy() for name, column in several.slice(start, stop).items()}
+    orders, count = [], len(several)
+    for rank, data in enumerate(several):
+        arrays = {
+            module_id: {name: column.numpy() for name, column in columns.items()} for module_id, columns in data.items()
+        }
         steps = (rank + 1) * env_steps // count - rank * env_steps // count
-        orders.append(Order(update, (columns, dict(timesteps), settings, steps), together=True))
+        orders.append(Order(update, (arrays, dict(timesteps), settings, steps), together=True))
     return orders
