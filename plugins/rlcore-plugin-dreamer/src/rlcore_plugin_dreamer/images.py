@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from rlcore_plugin_dreamer.layers import EPS, BlockLinear, NormedLayer, initialise, linear
-from rlcore_plugin_dreamer.rssm import Latent
 from rlcore_plugin_dreamer.sizes import Widths
 
 _KERNEL: Final = 5
@@ -137,14 +136,14 @@ class ImageDecoder(nn.Module):
             for index, (a, b) in enumerate(zip(ways, ways[1:], strict=False))
         )
 
-    def forward(self, latent: Latent) -> Tensor:
-        """Return the predictions `[..., channel, height, width]`, between 0 and 1."""
-        leading = latent.deter.shape[:-1]
+    def forward(self, deter: Tensor, stoch: Tensor) -> Tensor:
+        """Return the predictions `[..., channel, height, width]` of the two parts of a state, between 0 and 1."""
+        leading = deter.shape[:-1]
         depth, height, width = self._small
         # each block fills some of the channels everywhere
-        rows = self.of_deter(latent.deter.flatten(0, -2)).unflatten(-1, (self._blocks, height, width, -1))
+        rows = self.of_deter(deter.flatten(0, -2)).unflatten(-1, (self._blocks, height, width, -1))
         blocks = rows.permute(0, 1, 4, 2, 3).flatten(1, 2)
-        others = self.of_stoch(latent.stoch.flatten(0, -2)).unflatten(-1, (height, width, depth)).permute(0, 3, 1, 2)
+        others = self.of_stoch(stoch.flatten(0, -2)).unflatten(-1, (height, width, depth)).permute(0, 3, 1, 2)
         images = _normed(self.norm, blocks + others)
         for layer in self.layers:
             images = layer(functional.interpolate(images, scale_factor=2.0, mode="nearest"))

@@ -128,7 +128,7 @@ class DreamerLoss(nn.Module, Loss):
         posterior, prior = observed.posterior, observed.prior
         dynamics = divergence(posterior.detach(), prior).clamp(min=config.free_nats)
         representation = divergence(posterior, prior.detach()).clamp(min=config.free_nats)
-        observation = model.decoder.loss(model.decoder(observed.latent), sequences.observation)
+        observation = model.decoder.loss(model.decoder(*observed.latent), sequences.observation)
         reward = two_hot_loss(model.reward(features), sequences.reward, model.bins)
         logits = model.continuation(features).squeeze(-1)
         continuation = functional.binary_cross_entropy_with_logits(logits, sequences.going, reduction="none")
@@ -192,7 +192,7 @@ class DreamerLoss(nn.Module, Loss):
         features = latent.features()
         if not config.replayed_scale:
             return features.new_zeros(())
-        mix = config.lam * sequences.trained[1:]
+        mix = config.lam * sequences.trained[1:].to(returns.dtype)
         target = lambda_returns(sequences.reward[1:], sequences.going[1:], returns[1:], mix)
         logits = model.critic(features[:-1])
         with torch.no_grad():

@@ -73,13 +73,13 @@ class DreamerPolicy:
         return torch.cat([uniform, self._actions.noise(shape, generator)], -1)
 
     def act(self, observation: Tensor, noise: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return actions, the same again, since nothing is to be described, and the next state."""
+        """Return actions, the parameters of their distribution, and the next state."""
         uniform, of_action = noise.split([self._rssm.latents, self._actions.noise_size], -1)
         deter, log_probs = self._observed(observation, state, first)
         index = sample(log_probs.exp(), uniform)
-        encoded = self._actions.sample(self._outputs(deter, index), of_action)
-        action = self._actions.to_env(encoded)
-        return action, action, self._carried.packed(deter, index, encoded)
+        outputs = self._outputs(deter, index)
+        encoded = self._actions.sample(outputs, of_action)
+        return self._actions.to_env(encoded), outputs, self._carried.packed(deter, index, encoded)
 
     def mode(self, observation: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
         """Return the likeliest actions for the likeliest latents, and the next state."""

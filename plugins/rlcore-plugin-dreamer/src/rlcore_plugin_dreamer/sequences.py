@@ -65,7 +65,7 @@ class Sequences(NamedTuple):
             first,
             begin,
             reward,
-            torch.where(ended, 0.0, discount),
+            discount * ended.logical_not().to(reward.dtype),
             counts,
             torch.cat([first[:1].squeeze(-1) & counts[:1], counts[1:]]),
             trained,

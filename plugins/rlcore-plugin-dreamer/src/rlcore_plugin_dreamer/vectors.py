@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from rlcore_plugin_dreamer.layers import Head, hidden_layers
-from rlcore_plugin_dreamer.rssm import Latent
 from rlcore_plugin_dreamer.symlog import symexp, symlog
 
 
@@ -30,7 +29,7 @@ class VectorEncoder(nn.Module):
 
     def forward(self, observation: Tensor) -> Tensor:
         """Return tokens `[..., token]` of observations `[..., size]`."""
-        return self.hidden(symlog(observation.float()))  # type: ignore[no-any-return]
+        return self.hidden(symlog(observation.to(self.hidden[0].norm.weight.dtype)))  # type: ignore[no-any-return]
 
 
 class VectorDecoder(nn.Module):
@@ -48,9 +47,9 @@ class VectorDecoder(nn.Module):
         super().__init__()
         self.head = Head(features, layers, units, size, 1.0, generator)
 
-    def forward(self, latent: Latent) -> Tensor:
-        """Return the predictions `[..., size]`."""
-        return self.head(latent.features())  # type: ignore[no-any-return]
+    def forward(self, deter: Tensor, stoch: Tensor) -> Tensor:
+        """Return the predictions `[..., size]` of the two parts of a state."""
+        return self.head(torch.cat([deter, stoch], -1))  # type: ignore[no-any-return]
 
     def loss(self, predicted: Tensor, observation: Tensor) -> Tensor:
         """Return the sum of the squared errors of the symlog, `[...]`."""
