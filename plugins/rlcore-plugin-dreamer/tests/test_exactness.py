@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_dreamer import categorical, returns, symlog
+from rlcore_plugin_dreamer.laprop import LaProp
 from rlcore_plugin_testing.small_run import make_run
 
 from rlcore.types import FIRST, MASK, POLICY_STATE
-from rlcore_plugin_dreamer import categorical, returns, symlog
-from rlcore_plugin_dreamer.laprop import LaProp
 
 from . import plain_dreamer as plain
 from .sections import AROUND, MODEL, NUMBERS

@@ -8,7 +8,10 @@ def provide_components() -> list[Component]:
     """Return the components of this plugin."""
     return [
         Component(
-            "model", "dreamer", f"{__name__}.model:DreamerModel", summary="a world model, an actor and a critic (Dreamer)"
+            "model",
+            "dreamer",
+            f"{__name__}.model:DreamerModel",
+            summary="a world model, an actor and a critic (Dreamer)",
         ),
         Component("loss", "dreamer", f"{__name__}.loss:DreamerLoss", summary="DreamerV3: world model, actor, critic"),
         Component(

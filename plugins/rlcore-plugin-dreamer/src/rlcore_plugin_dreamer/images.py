@@ -94,7 +94,7 @@ class ImageEncoder(nn.Module):
         super().__init__()
         self.image = image
         channels, height, width = image.shape
-        depths = _depths(widths, convolutions(height, width))
+        depths = depths_of(widths, convolutions(height, width))
         pairs = zip([channels, *depths], depths, strict=False)
         self.layers = nn.ModuleList(_Convolution(a, b, generator) for a, b in pairs)
         self.tokens = depths[-1] * (height >> len(depths)) * (width >> len(depths))
@@ -121,7 +121,7 @@ class ImageDecoder(nn.Module):
         super().__init__()
         self.image = image
         channels, height, width = image.shape
-        depths = _depths(widths, convolutions(height, width))
+        depths = depths_of(widths, convolutions(height, width))
         self._small = (depths[-1], height >> len(depths), width >> len(depths))
         size, self._blocks = math.prod(self._small), widths.blocks
         self.of_deter = BlockLinear(self._blocks, widths.deter // self._blocks, size // self._blocks, generator)
@@ -159,5 +159,6 @@ class ImageDecoder(nn.Module):
         return predicted
 
 
-def _depths(widths: Widths, count: int) -> list[int]:
+def depths_of(widths: Widths, count: int) -> list[int]:
+    """Return the channels of so many convolutions."""
     return [widths.depth * multiple for multiple in _MULTIPLES[:count]]

@@ -28,7 +28,9 @@ class LaProp(torch.optim.Optimizer):
         beta_momentum: float = Field(0.9, ge=0, lt=1, description="decay of the average of normalised gradients")
         beta_scale: float = Field(0.999, ge=0, lt=1, description="decay of the second moment")
         eps: float = Field(1e-20, gt=0, description="added to the root of the second moment")
-        clipping: float = Field(0.3, ge=0, description="largest norm of a gradient, in norms of its tensor; 0: no limit")
+        clipping: float = Field(
+            0.3, ge=0, description="largest norm of a gradient, in norms of its tensor; 0: no limit"
+        )
         least_norm: float = Field(1e-3, gt=0, description="norm of a tensor that has a smaller one")
         warmup: int = Field(1000, ge=0, description="steps over which the learning rate grows from 0")
 

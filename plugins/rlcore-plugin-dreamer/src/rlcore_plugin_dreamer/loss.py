@@ -31,7 +31,8 @@ class DreamerLoss(nn.Module, Loss):
 
     Attributes:
         takes_memory: True.
-        burn_in: 0: sequences begin with a state that was stored.
+        burn_in: 0: sequences begin with a state that was stored. Another number is refused.
+        n_steps: 1. Another number is refused.
         target_updater: moves the slow critic, and keeps the bounds of returns.
     """
 
@@ -49,7 +50,9 @@ class DreamerLoss(nn.Module, Loss):
         replayed_scale: float = Field(0.3, ge=0, description="scale of the critic's loss on replayed steps")
         target_tau: float = Field(0.02, gt=0, le=1, description="how far an update moves the slow critic")
         return_rate: float = Field(0.01, gt=0, le=1, description="how far an update moves the bounds of returns")
-        return_limit: float = Field(1.0, gt=0, description="least distance of the bounds by which advantages are divided")
+        return_limit: float = Field(
+            1.0, gt=0, description="least distance of the bounds by which advantages are divided"
+        )
 
     requires = ("encoder", "rssm", "decoder", "reward", "continuation", "actor", "critic", "target_critic")
     reads: tuple[Key, ...] = (
@@ -87,6 +90,16 @@ class DreamerLoss(nn.Module, Loss):
             raise ConfigError(
                 f"[buffer] burn_in = {rows}: the loss dreamer goes on from the states that were stored; set burn_in = 0"
             )
+
+    @property
+    def n_steps(self) -> int:
+        """Steps that a buffer joins: one."""
+        return 1
+
+    @n_steps.setter
+    def n_steps(self, steps: int) -> None:
+        if steps != 1:
+            raise ConfigError(f"[buffer] n_steps = {steps}: the loss dreamer predicts single steps; set n_steps = 1")
 
     def sample_noise(self, samples: int, generator: torch.Generator) -> dict[Key, Tensor]:
         """Return what is random: latents of observed and of imagined steps, and imagined actions."""
@@ -144,9 +157,7 @@ class DreamerLoss(nn.Module, Loss):
         total = torch.stack([scales.get(name, 1.0) * term for name, term in terms.items()]).sum()
         return total, {f"world/{name}": term.detach() for name, term in terms.items()}
 
-    def _behaviour(
-        self, imagined: Imagined, counts: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
+    def _behaviour(self, imagined: Imagined, counts: Tensor) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
         """Return the losses of actor and critic on imagined steps, the returns `[step, row]`, and metrics.
 
         Args:

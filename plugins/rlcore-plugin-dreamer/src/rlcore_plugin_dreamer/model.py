@@ -17,7 +17,7 @@ from rlcore.envs import FLATTENED, Packed
 from rlcore.errors import ConfigError
 from rlcore.types import Context
 from rlcore_plugin_dreamer.actions import actions_of
-from rlcore_plugin_dreamer.images import ImageDecoder, ImageEncoder, Images, convolutions
+from rlcore_plugin_dreamer.images import ImageDecoder, ImageEncoder, Images, convolutions, depths_of
 from rlcore_plugin_dreamer.layers import Head
 from rlcore_plugin_dreamer.policy import CarriedState, DreamerPolicy
 from rlcore_plugin_dreamer.returns import ReturnBounds
@@ -25,6 +25,7 @@ from rlcore_plugin_dreamer.rssm import RSSM
 from rlcore_plugin_dreamer.sizes import SIZES, Size, Widths
 from rlcore_plugin_dreamer.symlog import BINS, symexp_bins
 from rlcore_plugin_dreamer.vectors import VectorDecoder, VectorEncoder
+
 
 class DreamerModel(nn.Module):
     """The networks of DreamerV3 (Hafner et al., 2025, "Mastering diverse control tasks through world models").
@@ -138,6 +139,12 @@ def _coders(
                 f"[model] dreamer: each convolution halves the sides of an image, and {height} x {width} cannot be "
                 "halved to 3 or more; resize images to sides such as 64, or flatten them with [[transform]] use = "
                 '"transforms:flatten"'
+            )
+        channels = depths_of(widths, convolutions(height, width))[-1]
+        if channels % widths.blocks:
+            raise ConfigError(
+                f"[model] dreamer: the last of the convolutions of {height} x {width} has {channels} channels, by depth = "
+                f"{widths.depth}, which must be a multiple of blocks = {widths.blocks}"
             )
         return ImageEncoder(images, widths, of_encoder), ImageDecoder(images, widths, of_decoder)
     raise ConfigError(
