@@ -74,12 +74,12 @@ class DreamerContract(ModelContract):
         """The actor sees features."""
 
     def _check_mode(self, model, policy, seen, after):
-        """Compare with a policy that is built anew over the same weights."""
+        """Compare with another policy over the same weights."""
         policy.refresh()
-        anew = type(model.policy)(model.encoder, model.rssm, model.actor, model.actions)
-        states, first = anew.initial_state(len(seen)), torch.ones(len(seen), dtype=torch.bool)
+        other = type(model.policy)(model.encoder, model.rssm, model.actor, model.actions)
+        states, first = other.initial_state(len(seen)), torch.ones(len(seen), dtype=torch.bool)
         with torch.inference_mode():
-            assert torch.equal(policy.mode(seen), anew.mode(seen, states, first)[0]), f"stale after {after}"
+            assert torch.equal(policy.mode(seen), other.mode(seen, states, first)[0]), f"stale after {after}"
 
 
 RUNS = [{"name": "toy", "seed": seed, "total_frames": 160, "device": "cpu"} for seed in (1, 2)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, Final
@@ -133,7 +134,7 @@ class ImageDecoder(nn.Module):
         ways = [*depths[::-1], channels]
         self.layers = nn.ModuleList(
             _Convolution(a, b, generator, normed=index < len(depths) - 1)
-            for index, (a, b) in enumerate(zip(ways, ways[1:], strict=False))
+            for index, (a, b) in enumerate(itertools.pairwise(ways))
         )
 
     def forward(self, deter: Tensor, stoch: Tensor) -> Tensor:

@@ -143,12 +143,12 @@ def _coders(
         channels = depths_of(widths, convolutions(height, width))[-1]
         if channels % widths.blocks:
             raise ConfigError(
-                f"[model] dreamer: the last of the convolutions of {height} x {width} has {channels} channels, by depth = "
+                f"[model] dreamer: the last convolution of {height} x {width} images has {channels} channels, depth = "
                 f"{widths.depth}, which must be a multiple of blocks = {widths.blocks}"
             )
         return ImageEncoder(images, widths, of_encoder), ImageDecoder(images, widths, of_decoder)
     raise ConfigError(
-        f"[model] dreamer takes observations that are a vector or an image, a Box of one to four dimensions, not {space}; "
-        "dicts can be joined by a wrapper of the env",
+        "[model] dreamer takes observations that are a vector or an image, a Box of one to four dimensions, not "
+        f"{space}; dicts can be joined by a wrapper of the env",
         remedy=FLATTENED,
     )
