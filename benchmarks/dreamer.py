@@ -61,7 +61,7 @@ def rlcore_side() -> Callable[[], float]:
 
 def torchrl_side() -> Callable[[], float]:
     """Return one update by TorchRL's losses and optimizer."""
-    from torchrl.data import Bounded, Composite, OneHot, Unbounded
+    from torchrl.data import Composite, OneHot, Unbounded
     from torchrl.envs.model_based import DreamerEnv
     from torchrl.modules import (
         DreamerV3DiscreteActor,
@@ -80,7 +80,6 @@ def torchrl_side() -> Callable[[], float]:
     )
     from torchrl.trainers.algorithms.dreamer_v3 import DreamerV3Optimizer
 
-    del Bounded
     state, features = WIDTHS.latents * WIDTHS.classes, WIDTHS.latents * WIDTHS.classes + WIDTHS.deter
     prior_net = RSSMPriorV3(
         action_shape=(ACTIONS,),
@@ -218,7 +217,7 @@ def _symexp_bins() -> Tensor:
 
 
 def main() -> None:
-    """Take updates of each side in turn, and print how many a second each took."""
+    """Take updates of each side in turn, and print the seconds of one."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--updates", type=int, default=3, help="of a side in a round")
@@ -226,19 +225,22 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     sides = {"rlcore": rlcore_side(), "torchrl": torchrl_side()}
-    rates: dict[str, list[float]] = {name: [] for name in sides}
+    clocks = {"wall time": time.perf_counter, "CPU time": time.process_time}
+    seconds: dict[str, dict[str, list[float]]] = {clock: {name: [] for name in sides} for clock in clocks}
     for update in sides.values():
         update()
     for _ in range(arguments.rounds):
         for name, update in sides.items():
-            begin = time.perf_counter()
+            begin = {clock: read() for clock, read in clocks.items()}
             for _ in range(arguments.updates):
                 update()
-            rates[name].append(arguments.updates / (time.perf_counter() - begin))
-    for name, found in rates.items():
-        print(f"{name}: {statistics.median(found):.2f} updates/s ({min(found):.2f} to {max(found):.2f})")
-    ratios = [a / b for a, b in zip(rates["rlcore"], rates["torchrl"], strict=True)]
-    print(f"ratio of each round: median {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+            for clock, read in clocks.items():
+                seconds[clock][name].append((read() - begin[clock]) / arguments.updates)
+    for clock, by_side in seconds.items():
+        for name, found in by_side.items():
+            print(f"{name}: {statistics.median(found):.3f} s an update, {clock} ({min(found):.3f} to {max(found):.3f})")
+        ratios = [b / a for a, b in zip(by_side["rlcore"], by_side["torchrl"], strict=True)]
+        print(f"torchrl / rlcore, {clock}: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
 
 
 if __name__ == "__main__":

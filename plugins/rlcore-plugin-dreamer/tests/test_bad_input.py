@@ -21,7 +21,7 @@ from .sections import AROUND, MODEL, PIXELS, around
         ({**PIXELS, "env": {**PIXELS["env"], "size": 5}}, "5 x 5 cannot be halved"),
         (
             {**PIXELS, "model": {**MODEL, "depth": 3, "blocks": 4}},
-            "6 channels, by depth = 3, which must be a multiple of blocks = 4",
+            "6 channels, depth = 3, which must be a multiple of blocks = 4",
         ),
         ({**AROUND, "buffer": {"use": "replay", "warmup_frames": 16}}, "replay:sequences"),
         ({**AROUND, "model": {"use": "recurrent:gru"}}, "requires the model parts encoder, rssm"),

@@ -160,10 +160,10 @@ def actions_of(
     if isinstance(space, gymnasium.spaces.Discrete):
         return OneHotActions(int(space.n), int(space.start), unimix)
     is_flat = isinstance(space, gymnasium.spaces.Box) and len(space.shape) == 1
-    if is_flat and np.issubdtype(space.dtype, np.floating) and space.is_bounded("both"):  # type: ignore[attr-defined,arg-type]
+    if is_flat and np.issubdtype(space.dtype, np.floating) and space.is_bounded("both"):  # type: ignore[attr-defined]
         return NormalActions(space, deviations, device)  # type: ignore[arg-type]
     raise ConfigError(
         "[model] dreamer needs actions that are numbered (Discrete), or a Box of floats of one dimension with finite "
         f"bounds, not {space}",
-        remedy=SCALED if is_flat and np.issubdtype(space.dtype, np.integer) else {},  # type: ignore[arg-type]
+        remedy=SCALED if is_flat and np.issubdtype(space.dtype, np.integer) else {},
     )

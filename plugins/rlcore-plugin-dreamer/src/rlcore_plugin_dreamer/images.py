@@ -142,18 +142,20 @@ class ImageDecoder(nn.Module):
         leading = deter.shape[:-1]
         depth, height, width = self._small
         # each block fills some of the channels everywhere
-        rows = self.of_deter(deter.flatten(0, -2)).unflatten(-1, (self._blocks, height, width, -1))
+        rows: Tensor = self.of_deter(deter.flatten(0, -2))
+        rows = torch.unflatten(rows, -1, (self._blocks, height, width, -1))
         blocks = rows.permute(0, 1, 4, 2, 3).flatten(1, 2)
-        others = self.of_stoch(stoch.flatten(0, -2)).unflatten(-1, (height, width, depth)).permute(0, 3, 1, 2)
+        others: Tensor = self.of_stoch(stoch.flatten(0, -2))
+        others = torch.unflatten(others, -1, (height, width, depth)).permute(0, 3, 1, 2)
         images = _normed(self.norm, blocks + others)
         for layer in self.layers:
             images = layer(functional.interpolate(images, scale_factor=2.0, mode="nearest"))
-        return images.sigmoid().unflatten(0, leading)
+        return torch.unflatten(images.sigmoid(), 0, leading)
 
     def loss(self, predicted: Tensor, observation: Tensor) -> Tensor:
         """Return the sum of the squared errors, `[...]`."""
         leading, rows = self.image.rows(observation)
-        return (predicted - rows.unflatten(0, leading)).square().sum((-3, -2, -1))
+        return (predicted - torch.unflatten(rows, 0, leading)).square().sum((-3, -2, -1))
 
     def observations(self, predicted: Tensor) -> Tensor:
         """Return the images `[..., channel, height, width]` that are predicted, between 0 and 1."""

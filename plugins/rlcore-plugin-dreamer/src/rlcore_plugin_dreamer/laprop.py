@@ -77,5 +77,6 @@ def _clipped(parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> Tens
     """Return the gradient of a tensor, no longer than the tensor allows."""
     if not group["clipping"]:
         return gradient
-    limit = parameter.norm().clamp_(min=group["least_norm"]).mul_(group["clipping"])
-    return gradient / (gradient.norm() / limit).clamp_(min=1.0)
+    limit: Tensor = parameter.norm().clamp_(min=group["least_norm"]).mul_(group["clipping"])
+    factor: Tensor = (gradient.norm() / limit).clamp_(min=1.0)
+    return gradient / factor

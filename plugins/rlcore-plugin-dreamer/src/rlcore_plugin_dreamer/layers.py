@@ -48,7 +48,7 @@ class BlockLinear(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the outputs `[row, block * output]` of inputs `[row, block * input]`."""
         blocks = self.weight.shape[0]
-        columns = inputs.unflatten(-1, (blocks, -1)).transpose(0, 1)
+        columns = torch.unflatten(inputs, -1, (blocks, -1)).transpose(0, 1)
         return torch.baddbmm(self.bias, columns, self.weight).transpose(0, 1).flatten(1)
 
 

@@ -34,7 +34,7 @@ class CarriedState:
 
     def unpacked(self, state: Tensor) -> tuple[Latent, Tensor]:
         """Return states of the world, and encoded actions."""
-        deter, numbers, action = state.split(self._sizes, -1)
+        deter, numbers, action = torch.split(state, self._sizes, -1)
         return Latent(deter, one_hot(numbers.long() - 1, self._classes).to(deter.dtype).flatten(-2)), action
 
 
@@ -74,7 +74,7 @@ class DreamerPolicy:
 
     def act(self, observation: Tensor, noise: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return actions, the parameters of their distribution, and the next state."""
-        uniform, of_action = noise.split([self._rssm.latents, self._actions.noise_size], -1)
+        uniform, of_action = torch.split(noise, [self._rssm.latents, self._actions.noise_size], -1)
         deter, log_probs = self._observed(observation, state, first)
         index = sample(log_probs.exp(), uniform)
         outputs = self._outputs(deter, index)

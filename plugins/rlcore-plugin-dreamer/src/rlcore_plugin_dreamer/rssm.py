@@ -90,15 +90,16 @@ class RSSM(nn.Module):
         not repeated for each of them.
         """
         blocks, block = self._blocks, self.deter // self._blocks
-        own, shared = self.mix.weight.split([block, self.mix.weight.shape[1] - block], 1)
+        own, shared = torch.split(self.mix.weight, [block, self.mix.weight.shape[1] - block], 1)
         shared = shared.transpose(0, 1).flatten(1)  # [input, block * output]
         bias, (gate_weight, gate_bias) = self.mix.bias.flatten(), (self.gates.weight, self.gates.bias)
 
         def step(deter: Tensor, stoch: Tensor, action: Tensor) -> Tensor:
-            columns = deter.unflatten(-1, (blocks, block)).transpose(0, 1)
+            columns = torch.unflatten(deter, -1, (blocks, block)).transpose(0, 1)
             seen = torch.cat([self.of_deter(deter), self.of_stoch(stoch), action], -1)
             mixed_rows = torch.addmm(bias, seen, shared) + torch.bmm(columns, own).transpose(0, 1).flatten(1)
-            hidden = functional.silu(self.mix_norm(mixed_rows)).unflatten(-1, (blocks, block)).transpose(0, 1)
+            hidden = functional.silu(self.mix_norm(mixed_rows))
+            hidden = torch.unflatten(hidden, -1, (blocks, block)).transpose(0, 1)
             reset, new, update = torch.baddbmm(gate_bias, hidden, gate_weight).chunk(3, -1)
             following = torch.lerp(columns, torch.tanh(reset.sigmoid() * new), (update - 1).sigmoid())
             return following.transpose(0, 1).flatten(1)
@@ -119,7 +120,9 @@ class RSSM(nn.Module):
         The second returns log-probabilities `[row, latent, class]`.
         """
         layer = self.posterior_hidden
-        of_deter, of_tokens = layer.linear.weight.split([self.deter, layer.linear.weight.shape[1] - self.deter], 1)
+        of_deter, of_tokens = torch.split(
+            layer.linear.weight, [self.deter, layer.linear.weight.shape[1] - self.deter], 1
+        )
         bias, turned = layer.linear.bias, of_deter.t()
 
         def prepared(tokens: Tensor) -> Tensor:
@@ -162,4 +165,4 @@ class RSSM(nn.Module):
         return straight_through(sample(probs.detach(), uniform), probs).flatten(-2)
 
     def _mixed(self, logits: Tensor) -> Tensor:
-        return mixed(logits.unflatten(-1, (self.latents, self.classes)), self._unimix)
+        return mixed(torch.unflatten(logits, -1, (self.latents, self.classes)), self._unimix)

@@ -29,7 +29,8 @@ class VectorEncoder(nn.Module):
 
     def forward(self, observation: Tensor) -> Tensor:
         """Return tokens `[..., token]` of observations `[..., size]`."""
-        return self.hidden(symlog(observation.to(self.hidden[0].norm.weight.dtype)))  # type: ignore[no-any-return]
+        dtype = next(self.parameters()).dtype
+        return self.hidden(symlog(observation.to(dtype)))  # type: ignore[no-any-return]
 
 
 class VectorDecoder(nn.Module):
