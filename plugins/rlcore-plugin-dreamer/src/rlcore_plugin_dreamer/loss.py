@@ -142,7 +142,7 @@ class DreamerLoss(nn.Module, Loss):
         dynamics = divergence(posterior.detach(), prior).clamp(min=config.free_nats)
         representation = divergence(posterior, prior.detach()).clamp(min=config.free_nats)
         observation = model.decoder.loss(model.decoder(*observed.latent), sequences.observation)
-        reward = two_hot_loss(model.reward(features), sequences.reward, model.bins)
+        reward = two_hot_loss(model.reward(features).log_softmax(-1), sequences.reward, model.bins)
         logits = model.continuation(features).squeeze(-1)
         continuation = functional.binary_cross_entropy_with_logits(logits, sequences.going, reduction="none")
         counts = sequences.counts
@@ -212,8 +212,8 @@ class DreamerLoss(nn.Module, Loss):
 
     def _towards(self, logits: Tensor, target: Tensor, slow: Tensor) -> Tensor:
         """Return the loss of values towards returns, and towards the values of the slow critic."""
-        bins = self.model.bins
-        return two_hot_loss(logits, target, bins) + self._config.slow_scale * two_hot_loss(logits, slow, bins)
+        bins, log_probs = self.model.bins, logits.log_softmax(-1)
+        return two_hot_loss(log_probs, target, bins) + self._config.slow_scale * two_hot_loss(log_probs, slow, bins)
 
 
 def mean_of(values: Tensor, counts: Tensor) -> Tensor:

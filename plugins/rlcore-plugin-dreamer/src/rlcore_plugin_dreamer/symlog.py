@@ -48,13 +48,13 @@ def expectation(logits: Tensor, bins: Tensor) -> Tensor:
     return terms[..., middle] + (below + above).sum(-1)
 
 
-def two_hot_loss(logits: Tensor, target: Tensor, bins: Tensor) -> Tensor:
+def two_hot_loss(log_probs: Tensor, target: Tensor, bins: Tensor) -> Tensor:
     """Return the cross entropy `[...]` to the two bins around a target, each weighed by how near it is.
 
     A target beyond the outermost bin is that bin.
 
     Args:
-        logits: `[..., bin]`.
+        log_probs: log-probabilities of the bins, `[..., bin]`.
         target: `[...]`, without gradient.
         bins: `[bin]`, ascending.
     """
@@ -63,6 +63,5 @@ def two_hot_loss(logits: Tensor, target: Tensor, bins: Tensor) -> Tensor:
     low, high = bins[above - 1], bins[above]
     share = ((target - low) / (high - low)).clamp(0, 1).unsqueeze(-1)  # of the upper bin
     index = above.unsqueeze(-1)
-    log_probs = logits.log_softmax(-1)
     below_term, above_term = log_probs.gather(-1, index - 1), log_probs.gather(-1, index)
     return -torch.lerp(below_term, above_term, share).squeeze(-1)
