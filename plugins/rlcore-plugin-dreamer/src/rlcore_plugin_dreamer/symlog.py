@@ -35,17 +35,15 @@ def symexp_bins(bins: int, device: torch.device | None = None) -> Tensor:
 def expectation(logits: Tensor, bins: Tensor) -> Tensor:
     """Return the mean of a distribution over bins, `[...]`.
 
-    The two halves are added bin by bin before they are summed, so that a uniform distribution has a mean of exactly 0.
+    Each bin above 0 counts by how much likelier it is than its mirror image, so that a uniform distribution has a mean
+    of exactly 0.
 
     Args:
         logits: `[..., bin]`.
-        bins: `[bin]`.
+        bins: `[bin]`, symmetric about 0.
     """
-    probs = logits.softmax(-1)
-    terms = probs * bins
-    middle = bins.shape[0] // 2
-    below, above = terms[..., :middle].flip(-1), terms[..., middle + 1 :]
-    return terms[..., middle] + (below + above).sum(-1)
+    probs, middle = logits.softmax(-1), bins.shape[0] // 2
+    return (probs[..., middle + 1 :] - probs[..., :middle].flip(-1)) @ bins[middle + 1 :]
 
 
 def two_hot_loss(log_probs: Tensor, target: Tensor, bins: Tensor) -> Tensor:
