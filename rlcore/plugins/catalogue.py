@@ -81,6 +81,7 @@ PUBLISHED: Final = {
     "ddp": Published({"launcher": ("processes", "torchrun")}, {"rlcore.training": {"merged": "merging"}}),
     "device": Published({"collector": ("device",)}),
     "dqn": Published({"loss": ("c51", "dqn", "qr-dqn", "r2d2"), "model": ("q-network", "recurrent-q-network")}),
+    "dreamer": Published({"model": ("dreamer",), "loss": ("dreamer",), "optimizer": ("laprop",)}),
     "envpool": Published({"env": ("envpool",)}),
     "flashsac": Published({"loss": ("categorical-sac",), "model": ("blocks",), "transform": ("return-scale",)}),
     "gymnasium": Published({"env": ("gymnasium",), "transform": ("observation-norm",)}),

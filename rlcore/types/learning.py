@@ -152,7 +152,6 @@ class Learner(Part, ABC):
         Raises:
             NumericalError: a loss or gradient of this iteration was not finite. The parameters are those before it.
         """
-        ...
 
     def scheduled(self) -> Mapping[str, float]:
         """Return the numbers that schedules move, such as `lr`, by name; called when metrics are written."""

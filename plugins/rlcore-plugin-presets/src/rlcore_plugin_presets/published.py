@@ -13,6 +13,7 @@ PUBLISHED: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "r2d2": ("r2d2-generic",),
         "rainbow": ("rainbow-generic",),
     },
+    "dreamer": {"dreamer": ("dreamer-generic",)},
     "flashsac": {
         "bronet": ("bronet-generic",),
         "flashsac": ("flashsac-generic",),

@@ -89,7 +89,7 @@ class SequenceReplayBuffer(SamplingBuffer):
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context)
-        take_sequences(context.built.get("loss"), config.burn_in)
+        take_sequences(context.built.get("loss"), config.burn_in, config.n_steps)
         self._errors = TDErrors("replay:sequences", "alpha = 0", context) if config.alpha else None
         self.schedulable = {"beta": config.beta}
         self.writes: tuple[Key, ...] = (INDEX, WEIGHT, *ADDED)

@@ -18,11 +18,21 @@ class TakesSequences(Protocol):
     burn_in: int
 
 
-def take_sequences(loss: object, burn_in: int) -> None:
-    """Tell a loss of sequences how many rows are burn-in, and refuse one of single steps.
+class TakesJoinedSteps(Protocol):
+    """A loss of sequences to which it matters how many steps are joined.
+
+    Attributes:
+        n_steps: how many rewards are summed at most; a buffer sets it.
+    """
+
+    n_steps: int
+
+
+def take_sequences(loss: object, burn_in: int, n_steps: int = 1) -> None:
+    """Tell a loss of sequences how many rows are burn-in and how many steps are joined, and refuse one of single steps.
 
     Raises:
-        ConfigError: it would train on padding.
+        ConfigError: it would train on padding, or takes no such sequences.
     """
     if loss is None:
         return
@@ -33,6 +43,8 @@ def take_sequences(loss: object, burn_in: int) -> None:
             "buffer 'replay' or 'replay:prioritized'"
         )
     loss.burn_in = burn_in
+    if offers(loss, TakesJoinedSteps):
+        loss.n_steps = n_steps
 
 
 def take_steps(loss: object) -> None:
