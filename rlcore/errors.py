@@ -84,10 +84,6 @@ class HookArgumentError(HookError, ValueError):
     """A stock hook was built with a value that it cannot use."""
 
 
-class MissingEntryError(HookError, KeyError):
-    """A batch has no entry that a hook reads."""
-
-
 class UnwrittenEntryError(ConfigError, KeyError):
     """A minibatch has no entry that a loss or a hook reads."""
 

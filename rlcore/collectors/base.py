@@ -11,7 +11,6 @@ from rlcore.envs.episode_starts import only_resets
 from rlcore.errors import ConfigError
 from rlcore.types import MASK, Collector, Episode, Key, Policy, has_memory
 from rlcore.types.context import Context
-from rlcore.types.part import Part, with_defaults
 from rlcore.types.records import COLLECTED, REMEMBERED
 
 if TYPE_CHECKING:
@@ -117,13 +116,6 @@ class EnvCollector(Collector):
     @abstractmethod
     def _load_episodes(self, episodes: Any) -> None:
         """Go on with what `_save_episodes` returned."""
-
-    def _forget_episodes(self) -> None:
-        """Let parts drop what they keep of running episodes, some of which do not go on."""
-        built = self._context.built
-        hooks = built["hooks"].hooks if "hooks" in built else ()
-        for part in (*self._context.transforms, built.get("buffer"), *(hook.instance for hook in hooks)):
-            with_defaults(part, Part).forget_episodes()
 
     def _reset_seed(self, frame: int) -> int:
         """Return the seed with which env 0 begins where nothing is resumed at this frame."""

@@ -14,7 +14,7 @@ from torch import Tensor
 from rlcore import Context
 from rlcore.collectors import EnvCollector
 from rlcore.envs import inexact_env
-from rlcore.types import CollectedBatch
+from rlcore.types import CollectedBatch, Part, with_defaults
 from rlcore_plugin_parallel import memory
 from rlcore_plugin_parallel.acting_config import ActingConfig
 from rlcore_plugin_parallel.bundle import Bundle
@@ -124,6 +124,13 @@ class WorkersBase(EnvCollector):
         with torch.inference_mode():
             noise.copy_(self._draw_noise())
         pool.send("collect", batch, frame, self._published, only=workers)
+
+    def _forget_episodes(self) -> None:
+        """Let parts drop what they keep of running episodes, some of which do not go on."""
+        built = self._context.built
+        hooks = built["hooks"].hooks if "hooks" in built else ()
+        for part in (*self._context.transforms, built.get("buffer"), *(hook.instance for hook in hooks)):
+            with_defaults(part, Part).forget_episodes()
 
     def _finish(self, storage: BatchStorage, lags: Iterable[tuple[slice, int]]) -> CollectedBatch:
         """Return a collected batch, with the entry `policy_lag` where workers are ahead.

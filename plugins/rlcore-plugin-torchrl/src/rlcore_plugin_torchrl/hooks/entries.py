@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from rlcore.errors import HookError, MissingEntryError, did_you_mean
+from rlcore.errors import HookError, did_you_mean
 from rlcore.types import MASK, Key, offers
 from rlcore_plugin_torchrl.protocols import SelectsEntries
 
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 REWARD: Final[Key] = ("next", "reward")
+
+
+class MissingEntryError(HookError, KeyError):
+    """A batch has no entry that a hook reads."""
 
 
 def as_key(key: str | Sequence[str]) -> Key:
