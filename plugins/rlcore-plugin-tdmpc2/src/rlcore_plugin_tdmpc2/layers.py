@@ -16,6 +16,16 @@ Activation = Callable[[Tensor], Tensor]
 _STD: Final = 0.02  # of the weights in the beginning
 
 
+def whole(parameter: Tensor) -> Tensor:
+    """Take a parameter of all members, as it is."""
+    return parameter
+
+
+def frozen(members: Tensor) -> Take:
+    """Return what takes the part of some members, int64 `[member]`, without gradients."""
+    return lambda parameter: parameter.detach().index_select(0, members)
+
+
 class SimNorm:
     """Softmax over groups of features, so that each is a point of a simplex (Lavoie et al., 2022, arXiv 2204.00616).
 
@@ -178,7 +188,11 @@ class Ensemble(nn.Module):
         self.norms = nn.ModuleList(EnsembleNorm(members, outputs) for _, outputs in hidden)
         self.last = EnsembleLinear(members, *last, None)
 
-    def forward(self, inputs: Tensor, take: Take, mask: Tensor | None = None) -> Tensor:
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return the outputs `[member, sample, outputs]` of all members, for inputs `[sample, inputs]`."""
+        return self.outputs(inputs, whole)
+
+    def outputs(self, inputs: Tensor, take: Take, mask: Tensor | None = None) -> Tensor:
         """Return the outputs `[member, sample, outputs]`.
 
         Args:

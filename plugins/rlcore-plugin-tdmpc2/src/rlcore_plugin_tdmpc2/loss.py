@@ -7,34 +7,27 @@ from typing import Any
 
 import torch
 from pydantic import Field
-from rlcore_plugin_replay.sequence_keys import STEPS
+from rlcore_plugin_replay.n_step import STEPS
+from rlcore_plugin_sac.box import ActionBox
 from torch import Tensor, nn
 
 from rlcore.errors import ConfigError
 from rlcore.learners import TargetConfig, TargetUpdater
 from rlcore.types import MASK, Context, Key, Loss
 from rlcore_plugin_tdmpc2.dropout import dropout_mask
-from rlcore_plugin_tdmpc2.layers import Take
+from rlcore_plugin_tdmpc2.layers import Ensemble, Network, frozen, whole
+from rlcore_plugin_tdmpc2.prior import Prior
+from rlcore_plugin_tdmpc2.two_hot import TwoHot
 
 REWARD: Key = ("next", "reward")
 TERMINATED: Key = ("next", "terminated")
 
 
-def whole(parameter: Tensor) -> Tensor:
-    """Take a parameter of all members, as it is."""
-    return parameter
-
-
-def frozen(members: Tensor) -> Take:
-    """Return what takes the part of some members, int64 `[member]`, without gradients."""
-    return lambda parameter: parameter.detach().index_select(0, members)
-
-
 class TDMPC2Loss(nn.Module, Loss):
     """TD-MPC2 (Hansen et al., 2024, arXiv 2310.16828, equations 3 to 5).
 
-    Minibatches are sequences, as the buffer `replay:sequences` has them, without burn-in and with `n_steps = 1`; their
-    `sequence_length` is the horizon. `loss_model` is that of the latents, rewards and values along the steps that the
+    Minibatches are sequences, as the buffer `replay:sequences` has them with `n_steps = 1`; their `sequence_length` is
+    the horizon, and a burn-in is not read. `loss_model` is that of the latents, rewards and values along the steps that the
     dynamics imagines from the first observation; `loss_prior` that of the policy prior at the same latents, which has
     no gradient to anything else.
 
@@ -43,10 +36,16 @@ class TDMPC2Loss(nn.Module, Loss):
     in an episode that is shorter than the horizon, none counts.
 
     Attributes:
-        burn_in: 0; the buffer sets it.
+        burn_in: rows at the beginning of each sequence that are not read; set by the buffer.
         target_updater: moves the targets of the critics.
     """
 
+    encoder: Network
+    dynamics: Network
+    reward: Network
+    critics: Ensemble
+    target_critics: Ensemble
+    prior: Prior
     takes_memory = True
     requires = ("encoder", "dynamics", "reward", "critics", "target_critics", "prior")
     loss_names = ("loss_model", "loss_prior")
@@ -75,23 +74,12 @@ class TDMPC2Loss(nn.Module, Loss):
             [(model.critics, model.target_critics)], config.target_interval, config.target_tau
         )
         self._config = config
-        self._box, self._numbers = model.box, model.numbers
+        self._box: ActionBox = model.box
+        self._numbers: TwoHot = model.numbers
         self._gamma, self._dropout = model.gamma, model.dropout
         self._actions = self._box.size
+        self.burn_in = 0
         self._checked = False
-
-    @property
-    def burn_in(self) -> int:
-        """Rows before those that are trained on: none."""
-        return 0
-
-    @burn_in.setter
-    def burn_in(self, rows: int) -> None:
-        if rows:
-            raise ConfigError(
-                f"[buffer] burn_in = {rows}: the loss tdmpc2 trains on every row of a sequence, as a latent follows "
-                "from one observation; set burn_in = 0"
-            )
 
     def sample_noise(self, samples: int, generator: torch.Generator) -> dict[Key, Tensor]:
         """Return the noise of the prior's actions, which critics count, and what dropout leaves of all of them.
@@ -125,11 +113,11 @@ class TDMPC2Loss(nn.Module, Loss):
         """Return the losses that are asked for, all of them by default, and their metrics."""
         if not self._checked and not torch.compiler.is_compiling():
             self._check(minibatch)
-        observation, mask = minibatch["observation"], minibatch[MASK][:-1]
-        action = self._box.to_unit(minibatch["action"][:-1])
+        steps = slice(self.burn_in, -1)
+        mask, action = minibatch[MASK][steps], self._box.to_unit(minibatch["action"][steps])
         learns_model = names is None or "loss_model" in names
         with torch.set_grad_enabled(learns_model and torch.is_grad_enabled()):
-            latents = self._imagined(observation[0], action)
+            latents = self._imagined(minibatch["observation"][self.burn_in], action)
         result: dict[str, Tensor] = {}
         if learns_model:
             result |= self._model_loss(minibatch, latents, action, mask)
@@ -155,15 +143,15 @@ class TDMPC2Loss(nn.Module, Loss):
             action: `[time, sequence, action]`.
             mask: which steps count, `[time, sequence, 1]`.
         """
-        reward = minibatch[REWARD][:-1]
+        reward = minibatch[REWARD][self.burn_in : -1]
         with torch.no_grad():
-            following = self.encoder(minibatch["observation"][1:].float())
+            following = self.encoder(minibatch["observation"][self.burn_in + 1 :].float())
             target = self._target(minibatch, following, reward)
         errors = (latents[1:] - following).square().mean(-1, keepdim=True)
         inputs = torch.cat([latents[:-1], action], -1)
         reward_errors = self._numbers.cross_entropy(self.reward(inputs), reward)
         rows = inputs.flatten(0, 1)
-        logits = self.critics(rows, whole, _first(minibatch.get("dropout_model", None), len(rows)))
+        logits = self.critics.outputs(rows, whole, _first(minibatch.get("dropout_model", None), len(rows)))
         value_errors = self._numbers.cross_entropy(logits, target.flatten(0, 1)).mean(0).view_as(target)
         config = self._config
         consistency, of_reward, of_value = (self._along(each, mask) for each in (errors, reward_errors, value_errors))
@@ -182,9 +170,9 @@ class TDMPC2Loss(nn.Module, Loss):
         """
         rows = following.flatten(0, 1)
         action = self.prior.action(rows, minibatch["next", "noise"][: len(rows)])
-        logits = self.target_critics(torch.cat([rows, action], -1), frozen(minibatch["target_members"]))
+        logits = self.target_critics.outputs(torch.cat([rows, action], -1), frozen(minibatch["target_members"]))
         value = self._numbers.values(logits).amin(0).view_as(reward)
-        return reward + self._gamma * ~minibatch[TERMINATED][:-1] * value
+        return reward + self._gamma * ~minibatch[TERMINATED][self.burn_in : -1] * value
 
     def _prior_loss(self, minibatch: Mapping[Key, Tensor], latents: Tensor, mask: Tensor) -> dict[str, Tensor]:
         """Return `loss_prior` and its metrics.
@@ -195,10 +183,10 @@ class TDMPC2Loss(nn.Module, Loss):
             mask: which count, `[time + 1, sequence, 1]`.
         """
         rows = latents.flatten(0, 1)
-        sampled = self.prior.sample(rows, minibatch["noise"])
+        sampled = self.prior.sample(rows, minibatch["noise"][: len(rows)])
         take = frozen(minibatch["prior_members"])
-        masks = minibatch.get("dropout_prior", None)
-        logits = self.critics(torch.cat([rows, sampled.action], -1), take, masks)
+        masks = _first(minibatch.get("dropout_prior", None), len(rows))
+        logits = self.critics.outputs(torch.cat([rows, sampled.action], -1), take, masks)
         value = self._numbers.values(logits).mean(0)
         self.scale.update(value[: latents.shape[1]].detach().flatten())
         # the entropy of the normal distribution, times the number of actions, as the reference has it
@@ -232,7 +220,7 @@ class TDMPC2Loss(nn.Module, Loss):
             ConfigError: the buffer joins steps.
         """
         steps = minibatch[STEPS]
-        if minibatch["observation"].shape[0] < 2 or (steps.numel() and int(steps.max()) > 1):
+        if steps.numel() and int(steps.max()) > 1:
             raise ConfigError(
                 "[buffer] n_steps: the loss tdmpc2 learns the reward of one step; set n_steps = 1, and the horizon by "
                 "sequence_length"

@@ -55,6 +55,6 @@ class World:
         """
         of_env = members.flatten()
         inputs = torch.cat([latent, action], -1).repeat_interleave(members.shape[1], 0)
-        logits = self.critics(inputs, lambda parameter: parameter.index_select(0, of_env))
+        logits = self.critics.outputs(inputs, lambda parameter: parameter.index_select(0, of_env))
         values = self._numbers.values(logits).squeeze(-1)
-        return values.unflatten(0, (-1, members.shape[1])).mean(1)
+        return values.view(*members.shape, -1).mean(1)
