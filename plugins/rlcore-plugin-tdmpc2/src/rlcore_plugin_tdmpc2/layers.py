@@ -38,7 +38,8 @@ class SimNorm:
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Return the same shape `[..., feature]`."""
-        return inputs.unflatten(-1, (-1, self._size)).softmax(-1).flatten(-2)
+        groups = inputs.view(*inputs.shape[:-1], inputs.shape[-1] // self._size, self._size)
+        return groups.softmax(-1).flatten(-2)
 
 
 class NormedLinear(nn.Module):
@@ -69,7 +70,7 @@ class NormedLinear(nn.Module):
 
     def of_pair(self, left: Tensor, right: Tensor) -> Tensor:
         """Return the outputs for inputs whose features are in two tensors, of which one may be broadcast."""
-        of_left, of_right = self._used(self.weight).split([left.shape[-1], right.shape[-1]], -1)
+        of_left, of_right = torch.split(self._used(self.weight), [left.shape[-1], right.shape[-1]], -1)
         return self.after_product(linear(left, of_left, self._used(self.bias)) + linear(right, of_right))
 
     def after_product(self, product: Tensor) -> Tensor:

@@ -27,9 +27,9 @@ class TDMPC2Loss(nn.Module, Loss):
     """TD-MPC2 (Hansen et al., 2024, arXiv 2310.16828, equations 3 to 5).
 
     Minibatches are sequences, as the buffer `replay:sequences` has them with `n_steps = 1`; their `sequence_length` is
-    the horizon, and a burn-in is not read. `loss_model` is that of the latents, rewards and values along the steps that the
-    dynamics imagines from the first observation; `loss_prior` that of the policy prior at the same latents, which has
-    no gradient to anything else.
+    the horizon, and a burn-in is not read. `loss_model` is that of the latents, rewards and values along the steps that
+    the dynamics imagines from the first observation; `loss_prior` that of the policy prior at the same latents, which
+    has no gradient to anything else.
 
     With `loss_model` come the metrics `consistency`, `reward_error` and `value_error`, without their weights, and
     `td_target`; with `loss_prior` come `prior_entropy`, `q_value` and `q_scale`. Of several steps that are padding, as
@@ -172,7 +172,8 @@ class TDMPC2Loss(nn.Module, Loss):
         action = self.prior.action(rows, minibatch["next", "noise"][: len(rows)])
         logits = self.target_critics.outputs(torch.cat([rows, action], -1), frozen(minibatch["target_members"]))
         value = self._numbers.values(logits).amin(0).view_as(reward)
-        return reward + self._gamma * ~minibatch[TERMINATED][self.burn_in : -1] * value
+        going = ~minibatch[TERMINATED][self.burn_in : -1]
+        return torch.addcmul(reward, going.to(value.dtype), value, value=self._gamma)
 
     def _prior_loss(self, minibatch: Mapping[Key, Tensor], latents: Tensor, mask: Tensor) -> dict[str, Tensor]:
         """Return `loss_prior` and its metrics.

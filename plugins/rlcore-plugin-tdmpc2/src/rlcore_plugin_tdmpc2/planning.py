@@ -152,8 +152,8 @@ class MPPI:
         ]
 
     def _parts(self, noise: Tensor) -> _Noise:
-        pieces = noise.split(self._sizes, -1)
-        shaped = [piece.unflatten(-1, shape) for piece, shape in zip(pieces, self._shapes(), strict=True)]
+        pieces = torch.split(noise, self._sizes, -1)
+        shaped = [piece.view(len(noise), *shape) for piece, shape in zip(pieces, self._shapes(), strict=True)]
         for number in (1, 2, 3):
             shaped[number] = shaped[number].transpose(0, 1)
         return _Noise(*shaped)

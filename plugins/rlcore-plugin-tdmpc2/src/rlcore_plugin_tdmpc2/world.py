@@ -57,4 +57,4 @@ class World:
         inputs = torch.cat([latent, action], -1).repeat_interleave(members.shape[1], 0)
         logits = self.critics.outputs(inputs, lambda parameter: parameter.index_select(0, of_env))
         values = self._numbers.values(logits).squeeze(-1)
-        return values.view(*members.shape, -1).mean(1)
+        return values.view(*members.shape, latent.shape[1]).mean(1)
