@@ -119,6 +119,10 @@ class Network(nn.Module):
             inputs = layer(inputs)
         return inputs
 
+    def encode(self, observation: Tensor) -> Tensor:
+        """Return the outputs for observations `[..., inputs]` of any dtype."""
+        return self(observation.to(self.layers[0].weight.dtype))  # type: ignore[no-any-return,arg-type]
+
     def of_pair(self, left: Tensor, right: Tensor) -> Tensor:
         """Return the outputs for inputs whose features are in two tensors, of which one may be broadcast."""
         first, *others = self.layers

@@ -127,7 +127,7 @@ class TDMPC2Loss(nn.Module, Loss):
 
     def _imagined(self, observation: Tensor, action: Tensor) -> Tensor:
         """Return the latents `[time + 1, sequence, latent]` of actions `[time, sequence, action]` from a first one."""
-        latents = [self.encoder(observation.float())]
+        latents = [self.encoder.encode(observation)]
         for own in action.unbind(0):
             latents.append(self.dynamics(torch.cat([latents[-1], own], -1)))
         return torch.stack(latents)
@@ -145,7 +145,7 @@ class TDMPC2Loss(nn.Module, Loss):
         """
         reward = minibatch[REWARD][self.burn_in : -1]
         with torch.no_grad():
-            following = self.encoder(minibatch["observation"][self.burn_in + 1 :].float())
+            following = self.encoder.encode(minibatch["observation"][self.burn_in + 1 :])
             target = self._target(minibatch, following, reward)
         errors = (latents[1:] - following).square().mean(-1, keepdim=True)
         inputs = torch.cat([latents[:-1], action], -1)
@@ -194,11 +194,11 @@ class TDMPC2Loss(nn.Module, Loss):
         entropy = -self._actions * sampled.normal_log_prob
         # a copy, as a later update moves the scale before the backward pass of a hook may have read it
         objective = value / self.scale.value.clone() + self._config.entropy * entropy
-        loss = -self._along(objective.view_as(mask.float()), mask)
+        loss = -self._along(objective.view_as(mask), mask)
         with torch.no_grad():
             metrics = {
-                "prior_entropy": _mean(-sampled.log_prob.view_as(mask.float()), mask),
-                "q_value": _mean(value.view_as(mask.float()), mask),
+                "prior_entropy": _mean(-sampled.log_prob.view_as(mask), mask),
+                "q_value": _mean(value.view_as(mask), mask),
                 "q_scale": self.scale.value.clone(),
             }
         return {"loss_prior": loss, **metrics}

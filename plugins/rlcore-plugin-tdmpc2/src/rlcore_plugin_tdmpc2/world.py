@@ -31,7 +31,7 @@ class World:
 
     def encode(self, observation: Tensor) -> Tensor:
         """Return latents `[..., latent]` of observations `[..., *shape]` in one dimension."""
-        return self.encoder(observation.float())  # type: ignore[no-any-return]
+        return self.encoder.encode(observation)
 
     def act(self, latent: Tensor, noise: Tensor) -> Tensor:
         """Return the actions of the prior `[..., action]` that noise of the same shape picks."""
