@@ -190,16 +190,16 @@ class TDMPC2Loss(nn.Module, Loss):
         logits = self.critics.outputs(torch.cat([rows, sampled.action], -1), take, masks)
         value = self._numbers.values(logits).mean(0)
         self.scale.update(value[: latents.shape[1]].detach().flatten())
+        scale = self.scale.value
         # the entropy of the normal distribution, times the number of actions, as the reference has it
         entropy = -self._actions * sampled.normal_log_prob
-        # a copy, as a later update moves the scale before the backward pass of a hook may have read it
-        objective = value / self.scale.value.clone() + self._config.entropy * entropy
+        objective = value / scale + self._config.entropy * entropy
         loss = -self._along(objective.view_as(mask), mask)
         with torch.no_grad():
             metrics = {
                 "prior_entropy": _mean(-sampled.log_prob.view_as(mask), mask),
                 "q_value": _mean(value.view_as(mask), mask),
-                "q_scale": self.scale.value.clone(),
+                "q_scale": scale,
             }
         return {"loss_prior": loss, **metrics}
 

@@ -153,7 +153,7 @@ class MPPI:
 
     def _parts(self, noise: Tensor) -> _Noise:
         pieces = torch.split(noise, self._sizes, -1)
-        shaped = [piece.view(len(noise), *shape) for piece, shape in zip(pieces, self._shapes(), strict=True)]
+        shaped = [piece.view(noise.shape[0], *shape) for piece, shape in zip(pieces, self._shapes(), strict=True)]
         for number in (1, 2, 3):
             shaped[number] = shaped[number].transpose(0, 1)
         return _Noise(*shaped)

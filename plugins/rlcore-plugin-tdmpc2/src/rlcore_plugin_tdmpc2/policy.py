@@ -92,7 +92,7 @@ class PlanningPolicy:
 
     def mode(self, observation: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
         """Return the means of the last round `[env, action]`, and the next plans; no noise is added."""
-        noise = self._owner.mode_noise.expand(len(observation), -1)
+        noise = self._owner.mode_noise.expand(observation.shape[0], -1)
         latent = self._world.encode(observation)
         _, best, following = self._planner.plan(self._world, latent, _begun(state, first), noise)
         return self._box.from_unit(best), following

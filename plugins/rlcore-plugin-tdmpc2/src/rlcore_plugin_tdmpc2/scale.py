@@ -11,14 +11,23 @@ class PercentileScale(nn.Module):
 
     Args:
         rate: how far an update moves it.
+
+    Attributes:
+        state: the scale, and a count of its updates, float32 `[2]`. With the count every update changes the buffer, by
+            which a learner finds out that it moves, also where the scale stays at 1.
     """
 
-    value: Tensor
+    state: Tensor
 
     def __init__(self, rate: float) -> None:
         super().__init__()
         self._rate = rate
-        self.register_buffer("value", torch.ones(()))
+        self.register_buffer("state", torch.tensor([1.0, 0.0]))
+
+    @property
+    def value(self) -> Tensor:
+        """The scale, 0-d, a copy."""
+        return self.state[0].clone()
 
     @torch.no_grad()
     def update(self, values: Tensor) -> None:
@@ -27,7 +36,9 @@ class PercentileScale(nn.Module):
             return
         ordered = values.sort().values
         distance = _percentile(ordered, 95) - _percentile(ordered, 5)
-        self.value.lerp_(distance.clamp(min=1.0).to(self.value.dtype), self._rate)
+        scale, updates = self.state.unbind()
+        moved = torch.lerp(scale, distance.clamp(min=1.0).to(scale.dtype), self._rate)
+        self.state.copy_(torch.stack([moved, updates + 1]))
 
 
 def _percentile(ordered: Tensor, percent: int) -> Tensor:
