@@ -3,8 +3,8 @@
     git clone https://github.com/nicklashansen/tdmpc2
     python benchmarks/tdmpc2.py --source tdmpc2/tdmpc2
 
-Processes take turns, and a ratio is that of two processes of one round; seconds are those of the processor, of which other
-programs take fewer. Writes results/speed-tdmpc2.md.
+Processes take turns, and a ratio is that of two processes of one round; seconds are those of the processor, to which
+other programs matter less. Writes results/speed-tdmpc2.md.
 """
 
 from __future__ import annotations

@@ -8,11 +8,12 @@ from typing import Final
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import layer_norm, linear, mish
+from torch.nn.functional import layer_norm, linear
 
 Take = Callable[[Tensor], Tensor]
 Activation = Callable[[Tensor], Tensor]
 
+_SATURATED: Final = 20.0  # Mish is the identity from there on, and e^20 squared is far from the end of float32
 _STD: Final = 0.02  # of the weights in the beginning
 
 
@@ -24,6 +25,18 @@ def whole(parameter: Tensor) -> Tensor:
 def frozen(members: Tensor) -> Take:
     """Return what takes the part of some members, int64 `[member]`, without gradients."""
     return lambda parameter: parameter.detach().index_select(0, members)
+
+
+def mish(inputs: Tensor) -> Tensor:
+    """Return `x * tanh(softplus(x))` (Misra, 2019, arXiv 1908.08681).
+
+    With `w = e^x` this is `x - 2 x / ((1 + w)^2 + 1)`. A policy computes it so, which takes a CPU less than half the
+    time of torch's own, whose gradients the losses need.
+    """
+    if not torch.is_inference_mode_enabled() or torch.compiler.is_compiling() or not inputs.is_cpu:
+        return nn.functional.mish(inputs)
+    part = inputs.clamp(max=_SATURATED).exp_().add_(1).square_().add_(1).reciprocal_()
+    return torch.addcmul(inputs, inputs, part, value=-2)
 
 
 class SimNorm:
@@ -39,7 +52,11 @@ class SimNorm:
     def __call__(self, inputs: Tensor) -> Tensor:
         """Return the same shape `[..., feature]`."""
         groups = inputs.view(*inputs.shape[:-1], inputs.shape[-1] // self._size, self._size)
-        return groups.softmax(-1).flatten(-2)
+        if torch.compiler.is_compiling() or not inputs.is_cpu:
+            return groups.softmax(-1).flatten(-2)
+        # groups beside each other, over which torch works several at a time, where it takes short rows one by one
+        columns = groups.reshape(-1, self._size).t().contiguous()
+        return columns.softmax(0).t().reshape(inputs.shape)
 
 
 class NormedLinear(nn.Module):
