@@ -33,7 +33,7 @@ def mish(inputs: Tensor) -> Tensor:
     With `w = e^x` this is `x - 2 x / ((1 + w)^2 + 1)`. A policy computes it so, which takes a CPU less than half the
     time of torch's own, whose gradients the losses need.
     """
-    if not torch.is_inference_mode_enabled() or torch.compiler.is_compiling() or not inputs.is_cpu:
+    if torch.compiler.is_compiling() or not inputs.is_cpu or not torch.is_inference_mode_enabled():
         return nn.functional.mish(inputs)
     part = inputs.clamp(max=_SATURATED).exp_().add_(1).square_().add_(1).reciprocal_()
     return torch.addcmul(inputs, inputs, part, value=-2)
