@@ -166,6 +166,7 @@ PUBLISHED: Final = {
         },
     ),
     "spool": Published({}, commands={"sync": "send what the loggers of a run left waiting for their servers"}),
+    "tdmpc2": Published({"loss": ("tdmpc2",), "model": ("tdmpc2",)}),
     "tensorboard": Published({"logger": ("tensorboard",)}, {"rlcore.loggers": {"TensorboardLogger": "logger"}}),
     "testing": Published(
         {

@@ -6,6 +6,7 @@ torch compares the number of parameters alone, and a fused kernel with moments o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -75,16 +76,12 @@ def _differing(here: Any, there: Any, path: str = "", empty_may_grow: bool = Fal
             yield from _differing(*pair, f"{path}.{number}".lstrip("."), empty_may_grow)
     elif isinstance(here, Tensor | np.ndarray) and isinstance(there, Tensor | np.ndarray):
         # a lazy parameter has no shape yet; an array of at most one element is a placeholder until the first data
-        if (isinstance(here, Tensor) and is_lazy(here)) or (empty_may_grow and _size(here) <= 1):
+        if (isinstance(here, Tensor) and is_lazy(here)) or (empty_may_grow and prod(here.shape) <= 1):
             return
         if tuple(here.shape) != tuple(there.shape):
             yield f"size mismatch: {path} is {list(here.shape)} here, {list(there.shape)} in the checkpoint"
         elif _dtype(here) != _dtype(there):
             yield f"dtype mismatch: {path} is {_dtype(here)} here, {_dtype(there)} in the checkpoint"
-
-
-def _size(value: Any) -> int:
-    return int(value.numel()) if isinstance(value, Tensor) else int(value.size)
 
 
 def _dtype(value: Any) -> str:

@@ -44,6 +44,7 @@ PUBLISHED: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "sac": ("sac-generic", "sac-mujoco"),
         "td3": ("td3-generic",),
     },
+    "tdmpc2": {"tdmpc2": ("tdmpc2-generic",)},
     "vtrace": {"appo": ("appo-generic",), "impala": ("impala-generic",)},
 }
 

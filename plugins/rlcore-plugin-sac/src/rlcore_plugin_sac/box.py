@@ -14,17 +14,18 @@ from torch import Tensor
 from rlcore.errors import ConfigError
 
 
-def squashed_normal(space: gymnasium.Space[Any], device: torch.device) -> TanhNormal:
+def squashed_normal(space: gymnasium.Space[Any], device: torch.device, model: str = "actor-critic") -> TanhNormal:
     """Return the normal distribution squashed to the bounds of a space; its parameters are means and log scales.
 
     Args:
         space: of the actions.
         device: of the distribution.
+        model: its name, for messages.
 
     Raises:
         ConfigError: the space is no box of floats of one dimension with finite bounds.
     """
-    needs = "[model] actor-critic needs actions in a Box of floats of one dimension with finite bounds"
+    needs = f"[model] {model} needs actions in a Box of floats of one dimension with finite bounds"
     if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
         raise ConfigError(f"{needs}, not {space}")
     if not np.issubdtype(space.dtype, np.floating):
