@@ -34,6 +34,7 @@ CONFIGS = {
     "explained-variance": {},
     "faulty": {},
     "killer": {"plan": "no-strike.json"},
+    "learning-curve": {},
     "log-scalar": {},
     "log-timing": {},
     "progress-bar": {},

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
-from rlcore_plugin_learners.originals import table
+from rlcore_plugin_learners.originals import TABLE
 
 from rlcore import (
     APPOConfig,
@@ -256,7 +256,7 @@ def test_noisy_layers_and_other_spaces_are_refused():
         DefaultSACTorchRLModule(Box(0, 1, (4, 4), np.float32), BOX)
 
 
-OWN = sorted(set(table()["names"]["SACTorchLearner"]) - set(table()["names"]["PPOTorchLearner"]))
+OWN = sorted(set(TABLE["names"]["SACTorchLearner"]) - set(TABLE["names"]["Learner"]))
 
 
 @pytest.mark.parametrize("name", OWN)

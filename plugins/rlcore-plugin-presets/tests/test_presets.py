@@ -78,7 +78,7 @@ def test_a_name_is_that_of_a_preset_or_of_an_algorithm():
     [
         ("pop", "did you mean 'ppo'"),
         ("ppo-mujocco", "did you mean 'ppo-mujoco'"),
-        ("xyz", "known: a2c, appo, bc, bronet, c51, cql, crossq, ddpg, discrete-cql, discrete-sac, dqn, droq"),
+        ("xyz", "known: a2c, appo, bc, bronet, c51, cql, crossq, ddpg, discrete-cql, discrete-sac, dqn, dreamer, droq"),
     ],
 )
 def test_an_unknown_preset_names_what_is_like_it(name, told):
@@ -87,8 +87,8 @@ def test_an_unknown_preset_names_what_is_like_it(name, told):
 
 
 def test_a_preset_of_a_plugin_that_is_not_installed_names_the_command(monkeypatch):
-    monkeypatch.setitem(PUBLISHED, "absent", {"dreamer": ("dreamer-atari",)})
-    for name in ("dreamer", "dreamer-atari"):
+    monkeypatch.setitem(PUBLISHED, "absent", {"muzero": ("muzero-atari",)})
+    for name in ("muzero", "muzero-atari"):
         with pytest.raises(MissingPluginError, match="pip install rlcore-plugin-absent"):
             named(name)
 
