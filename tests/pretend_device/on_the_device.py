@@ -28,7 +28,7 @@ from rlcore.types.progress import Every, Progress
 # what makes the run of a preset small, where it has such a key
 SMALL = {
     "run": {"total_frames": 64, "total_updates": 64, "name": "small"},
-    "model": {"hidden": [8], "random_frames": 8, "dynamics_hidden": [8], "width": 8, "critic_width": 8},
+    "model": {"hidden": [8], "random_frames": 8, "dynamics_hidden": [8], "width": 8, "critic_width": 8, "size": "1m"},
     "collector": {"frames_per_batch": 16},
     "buffer": {
         "epochs": 2,
@@ -69,7 +69,8 @@ def values_of(preset, data=None):
         values["collector"] = {"frames_per_batch": 16}  # processes of workers have no such device
     for section, keys in SMALL.items():
         known = values.get(section, {})
-        known.update({key: value for key, value in keys.items() if key in known or key in ALWAYS})
+        # a key that says none, such as burn_in = 0, means it
+        known.update({key: value for key, value in keys.items() if known.get(key) or key in ALWAYS})
     for optimizer in values["optimizer"]:
         if "every" in optimizer:  # so that each of them steps in so short a run
             optimizer["every"] = min(optimizer["every"], 2)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +11,21 @@ from torch import Tensor, nn
 from rlcore.types import Key
 from rlcore_plugin_dreamer.actions import Actions
 from rlcore_plugin_dreamer.categorical import one_hot, sample
-from rlcore_plugin_dreamer.rssm import RSSM, Latent
+from rlcore_plugin_dreamer.rssm import RSSM, Latent, Transition
+
+
+class Arranged(NamedTuple):
+    """Maps of the model with weights that are arranged once for many steps.
+
+    Attributes:
+        transition: to the next deterministic state.
+        prepare: the first half of the posterior, of encoded observations.
+        posterior: the second half, of a deterministic state.
+    """
+
+    transition: Transition
+    prepare: Callable[[Tensor], Tensor]
+    posterior: Callable[[Tensor, Tensor], Tensor]
 
 
 class CarriedState:
@@ -54,7 +69,8 @@ class DreamerPolicy:
         self._encoder, self._rssm, self._actor = encoder, rssm, actor
         self._actions = actions
         self._carried = CarriedState(rssm, actions.inputs)
-        self.refresh()
+        # not before `refresh`: a weight with views cannot be moved to another device
+        self._arranged: Arranged | None = None
 
     def initial_state(self, num_envs: int) -> Tensor:
         """Return the state with which episodes begin: zeros."""
@@ -63,8 +79,7 @@ class DreamerPolicy:
     def refresh(self) -> None:
         """Follow the weights, also after they were moved or replaced."""
         with torch.no_grad():
-            self._transition = self._rssm.transition()
-            self._prepare, self._posterior = self._rssm.posterior()
+            self._arranged = self._arrange()
 
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
         """Sample the randomness of a batch `[time, env, latents + noise of an action]`."""
@@ -92,11 +107,15 @@ class DreamerPolicy:
         """Return nothing: the loss needs the transition alone."""
         return {}
 
+    def _arrange(self) -> Arranged:
+        return Arranged(self._rssm.transition(), *self._rssm.posterior())
+
     def _observed(self, observation: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
         """Return deterministic states, and log-probabilities `[env, latent, class]` of the latents."""
         latent, action = self._carried.unpacked(torch.where(first.unsqueeze(-1), 0, state))
-        deter = self._transition(*latent, self._rssm.encoded_action(action))
-        return deter, self._posterior(deter, self._prepare(self._encoder(observation)))
+        arranged = self._arranged or self._arrange()
+        deter = arranged.transition(*latent, self._rssm.encoded_action(action))
+        return deter, arranged.posterior(deter, arranged.prepare(self._encoder(observation)))
 
     def _outputs(self, deter: Tensor, index: Tensor) -> Tensor:
         """Return the parameters of the distribution over actions, `[env, outputs]`."""

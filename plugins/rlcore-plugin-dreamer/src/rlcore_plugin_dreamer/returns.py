@@ -50,6 +50,7 @@ class ReturnBounds(nn.Module):
         if not returns.numel():
             return self.bounds.clone()
         shown = torch.where(counts, returns, torch.nan).flatten()
-        shares = torch.tensor([0.05, 0.95], dtype=shown.dtype, device=shown.device)
-        moved = torch.lerp(self.bounds, torch.nanquantile(shown, shares), rate)
+        # one after the other: a tensor of both shares would be copied from the host in each update
+        latest = torch.stack([torch.nanquantile(shown, share) for share in (0.05, 0.95)])
+        moved = torch.lerp(self.bounds, latest, rate)
         return torch.where(moved.isnan(), self.bounds, moved)
