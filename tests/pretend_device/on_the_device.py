@@ -28,7 +28,7 @@ from rlcore.types.progress import Every, Progress
 # what makes the run of a preset small, where it has such a key
 SMALL = {
     "run": {"total_frames": 64, "total_updates": 64, "name": "small"},
-    "model": {"hidden": [8], "random_frames": 8, "dynamics_hidden": [8], "width": 8, "critic_width": 8, "size": "1m"},
+    "model": {"hidden": [8], "random_frames": 8, "dynamics_hidden": [8], "width": 8, "critic_width": 8},
     "collector": {"frames_per_batch": 16},
     "buffer": {
         "epochs": 2,
