@@ -10,7 +10,7 @@ import torch
 from pydantic import Field, model_validator
 from rlcore_plugin_replay.td_errors import WEIGHT
 from rlcore_plugin_sac.critics import frozen
-from rlcore_plugin_sac.entropy import FixedTemperature, SoftLoss, check_bounded_entropy
+from rlcore_plugin_sac.entropy import BoundedSoftLoss, FixedTemperature
 from rlcore_plugin_sac.loss import IN_TURN, TRANSITION, asked
 from torch import Tensor
 
@@ -25,7 +25,7 @@ from rlcore_plugin_flashsac.critics import CategoricalCritics
 from rlcore_plugin_flashsac.return_scale import ReturnScale
 
 
-class CategoricalSACLoss(SoftLoss):
+class CategoricalSACLoss(BoundedSoftLoss):
     """SAC of which the critics learn distributions of the scaled return (Kim et al., 2026, arXiv 2604.04539).
 
     `loss_critics` is the cross entropy to the projected target, a mean over critics and samples.
@@ -92,16 +92,6 @@ class CategoricalSACLoss(SoftLoss):
         pairs = [(self.critics, self.target_critics)]
         self.target_updater = BoundedTargets(pairs, model.bounds, config.target_interval, config.target_tau)
         self.keep_temperature(model.temperature, config, _entropy(config, self._box.size))
-
-    def check_entropy(self, entropy: float) -> None:
-        """Refuse an entropy that no squashed distribution over these actions has."""
-        check_bounded_entropy(entropy, self._box.size)
-
-    def sample_noise(self, samples: int, generator: torch.Generator) -> dict[Key, Tensor]:
-        """Return the noise of the actions, `noise` and `("next", "noise")`, each `[sample, action]`."""
-        shape, device = (2, samples, self._box.size), generator.device
-        now, following = torch.randn(shape, generator=generator, device=device).unbind(0)
-        return {"noise": now, ("next", "noise"): following}
 
     def forward(self, minibatch: Mapping[Key, Tensor], names: Collection[str] | None = None) -> dict[str, Tensor]:
         """Return the losses that are asked for, all of them by default, and their metrics; statistics move."""

@@ -5,16 +5,13 @@ from __future__ import annotations
 import copy
 from typing import Any, Self
 
-import gymnasium
 import torch
 from pydantic import BaseModel, Field, model_validator
-from rlcore_plugin_sac.box import ActionBox, squashed_normal
+from rlcore_plugin_sac.box import ActionBox, squashed_normal, vector_size
 from rlcore_plugin_sac.policy import SamplingPolicy
 from rlcore_plugin_sac.temperature import Temperature
 from torch import nn
 
-from rlcore.envs import FLATTENED, is_image
-from rlcore.errors import ConfigError
 from rlcore.types import Context
 from rlcore_plugin_flashsac.actor import BlocksActor
 from rlcore_plugin_flashsac.blocks import BatchedNetwork, Block, Shape
@@ -92,7 +89,7 @@ class BlocksModel(nn.Module):
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__()
         spec = context.env_spec
-        inputs = _inputs(spec.observation_space)
+        inputs = vector_size(spec.observation_space, "blocks")
         distribution = squashed_normal(spec.action_space, context.device)
         self.box = ActionBox(distribution)
         self.largest_return = config.largest_return
@@ -130,18 +127,3 @@ def _shape(config: BlocksModel.Config, width: int, blocks: int) -> Shape:
         config.last_norm,
         config.shift,
     )
-
-
-def _inputs(space: gymnasium.Space[Any]) -> int:
-    """Return the size of an observation.
-
-    Raises:
-        ConfigError: the space is no box of one dimension.
-    """
-    if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
-        raise ConfigError(
-            f"[model] blocks takes observations in a Box of one dimension, not {space}; the transform 'flatten' makes "
-            "one of them; for images take the model actor-critic, with an encoder",
-            remedy={} if is_image(space) else FLATTENED,
-        )
-    return space.shape[0]

@@ -1,4 +1,4 @@
-"""The bounds of actions: which spaces are served, and actions in the units of the env and scaled to [-1, 1]."""
+"""The spaces that are served, and actions in the units of the env and scaled to [-1, 1]."""
 
 from __future__ import annotations
 
@@ -11,7 +11,27 @@ from rlcore_plugin_mlp.distributions import TanhNormal
 from rlcore_plugin_mlp.spaces import SCALED, for_space
 from torch import Tensor
 
+from rlcore.envs import FLATTENED, is_image
 from rlcore.errors import ConfigError
+
+
+def vector_size(space: gymnasium.Space[Any], model: str) -> int:
+    """Return the size of an observation that is a vector.
+
+    Args:
+        space: of the observations.
+        model: its name, for the message.
+
+    Raises:
+        ConfigError: the space is no box of one dimension.
+    """
+    if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
+        raise ConfigError(
+            f"[model] {model} takes observations in a Box of one dimension, not {space}; the transform 'flatten' makes "
+            "one of them; for images take the model actor-critic, with an encoder",
+            remedy={} if is_image(space) else FLATTENED,
+        )
+    return space.shape[0]
 
 
 def squashed_normal(space: gymnasium.Space[Any], device: torch.device, model: str = "actor-critic") -> TanhNormal:

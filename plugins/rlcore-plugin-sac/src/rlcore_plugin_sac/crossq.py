@@ -12,12 +12,12 @@ from torch import Tensor
 from rlcore.errors import ConfigError
 from rlcore.types import Context, Key
 from rlcore_plugin_sac.critics import frozen
-from rlcore_plugin_sac.entropy import FixedTemperature, SoftLoss, check_bounded_entropy, default_entropy
+from rlcore_plugin_sac.entropy import BoundedSoftLoss, FixedTemperature, default_entropy
 from rlcore_plugin_sac.loss import TRANSITION, asked, critics_loss, returns
 from rlcore_plugin_sac.normalised import NormalisedCritics
 
 
-class CrossQLoss(SoftLoss):
+class CrossQLoss(BoundedSoftLoss):
     """SAC whose critics value `(s, a)` and `(s', a')` in one joint batch (Bhatt et al., 2024, arXiv 1902.05605).
 
     Algorithm 1 of version 4: no target networks; the statistics of the batch are those of both ends together, and the
@@ -65,16 +65,6 @@ class CrossQLoss(SoftLoss):
         self._box = model.box
         self._gamma = config.gamma
         self.keep_temperature(model.temperature, config, default_entropy(config.target_entropy, self._box.size))
-
-    def check_entropy(self, entropy: float) -> None:
-        """Refuse an entropy that no squashed distribution over these actions has."""
-        check_bounded_entropy(entropy, self._box.size)
-
-    def sample_noise(self, samples: int, generator: torch.Generator) -> dict[Key, Tensor]:
-        """Return the noise of the actions, `noise` and `("next", "noise")`, each `[sample, action]`."""
-        shape, device = (2, samples, self._box.size), generator.device
-        now, following = torch.randn(shape, generator=generator, device=device).unbind(0)
-        return {"noise": now, ("next", "noise"): following}
 
     def forward(self, minibatch: Mapping[Key, Tensor], names: Collection[str] | None = None) -> dict[str, Tensor]:
         """Return the losses that are asked for, all of them by default, and their metrics; statistics move."""

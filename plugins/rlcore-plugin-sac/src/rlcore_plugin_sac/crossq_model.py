@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import gymnasium
 import torch
 from pydantic import BaseModel, Field, PositiveInt
 from rlcore_plugin_mlp.network import Activation, Initialisation
 from torch import Tensor, nn
 
-from rlcore.envs import FLATTENED, is_image
 from rlcore.errors import ConfigError
 from rlcore.types import Context
 from rlcore_plugin_sac.actors import SquashedSample, StochasticActor, squashed_sample
-from rlcore_plugin_sac.box import ActionBox, squashed_normal
+from rlcore_plugin_sac.box import ActionBox, squashed_normal, vector_size
 from rlcore_plugin_sac.normalised import NormalisedCritics, NormalisedMLP
 from rlcore_plugin_sac.policy import SamplingPolicy
 from rlcore_plugin_sac.temperature import Temperature
@@ -66,7 +62,7 @@ class CrossQModel(nn.Module):
                 f"[model] log_std_min = {config.log_std_min} must be less than log_std_max = {config.log_std_max}"
             )
         space = context.env_spec.action_space
-        inputs = _inputs(context.env_spec.observation_space)
+        inputs = vector_size(context.env_spec.observation_space, "crossq")
         distribution = squashed_normal(space, context.device)
         self.box = ActionBox(distribution)
         how = (config.activation, config.initialisation)
@@ -85,18 +81,3 @@ class CrossQModel(nn.Module):
     def parts(self) -> tuple[str, ...]:
         """Return the names of the networks, and of the temperature."""
         return ("actor", "critics", "temperature")
-
-
-def _inputs(space: gymnasium.Space[Any]) -> int:
-    """Return the size of an observation.
-
-    Raises:
-        ConfigError: the space is no box of one dimension.
-    """
-    if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
-        raise ConfigError(
-            f"[model] crossq takes observations in a Box of one dimension, not {space}; the transform 'flatten' makes "
-            "one of them; for images take the model actor-critic, with an encoder",
-            remedy={} if is_image(space) else FLATTENED,
-        )
-    return space.shape[0]

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
+import torch
 from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
 from rlcore.errors import ConfigError
-from rlcore.types import Loss
+from rlcore.types import Key, Loss
+from rlcore_plugin_sac.box import ActionBox
 
 FixedTemperature: TypeAlias = Literal["auto"] | Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 
@@ -90,6 +92,22 @@ class SoftLoss(nn.Module, Loss):
         """
         loss = self.temperature.log_alpha * (entropy - choice * self.schedulable["target_entropy"])
         return {"loss_temperature": loss, "temperature": self.temperature().detach()}
+
+
+class BoundedSoftLoss(SoftLoss):
+    """A `SoftLoss` over actions with bounds."""
+
+    _box: ActionBox
+
+    def check_entropy(self, entropy: float) -> None:
+        """Refuse an entropy that no squashed distribution over these actions has."""
+        check_bounded_entropy(entropy, self._box.size)
+
+    def sample_noise(self, samples: int, generator: torch.Generator) -> dict[Key, Tensor]:
+        """Return the noise of the actions, `noise` and `("next", "noise")`, each `[sample, action]`."""
+        shape, device = (2, samples, self._box.size), generator.device
+        now, following = torch.randn(shape, generator=generator, device=device).unbind(0)
+        return {"noise": now, ("next", "noise"): following}
 
 
 def default_entropy(given: float | None, actions: int) -> float:

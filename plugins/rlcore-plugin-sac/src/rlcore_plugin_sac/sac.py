@@ -12,13 +12,13 @@ from torch import Tensor
 from rlcore.errors import ConfigError
 from rlcore.types import Context, Key
 from rlcore_plugin_sac.critics import frozen, members, whole
-from rlcore_plugin_sac.entropy import FixedTemperature, SoftLoss, check_bounded_entropy, default_entropy
+from rlcore_plugin_sac.entropy import BoundedSoftLoss, FixedTemperature, default_entropy
 from rlcore_plugin_sac.health import outweighed_entropy
 from rlcore_plugin_sac.loss import ActorCriticConfig, ActorCriticLoss, asked
 from rlcore_plugin_sac.norms import Take
 
 
-class SACLoss(SoftLoss, ActorCriticLoss):
+class SACLoss(BoundedSoftLoss, ActorCriticLoss):
     """Soft actor-critic (Haarnoja et al., 2018, arXiv 1801.01290; the temperature as in arXiv 1812.05905).
 
     `loss_critics` is half the squared error of equation 5 of 1812.05905, summed over the critics; `loss_actor` that of
@@ -76,10 +76,6 @@ class SACLoss(SoftLoss, ActorCriticLoss):
     def _check_reward_scale(self, row: Mapping[str, float], largest_reward: float) -> str | None:
         target = self.schedulable["target_entropy"]  # as a schedule left it
         return outweighed_entropy(row, largest_reward, target_entropy=target, size=self._box.size)
-
-    def check_entropy(self, entropy: float) -> None:
-        """Refuse an entropy that no squashed distribution over these actions has."""
-        check_bounded_entropy(entropy, self._box.size)
 
     def sample_noise(self, samples: int, generator: torch.Generator) -> dict[Key, Tensor]:
         """Return the noise of the actions, what dropout leaves, and the critics of the target.
