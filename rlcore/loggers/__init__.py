@@ -5,22 +5,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rlcore.lazy import lazy
-from rlcore.plugins.known import lent_to
+from rlcore.plugins.known import lend, lent_to
 
 if TYPE_CHECKING:
+    from rlcore_plugin_torchrl.helpers.loggers import generate_exp_name as generate_exp_name
+    from rlcore_plugin_torchrl.helpers.loggers import get_logger as get_logger
+
     from rlcore.loggers import media as media
     from rlcore.loggers import values as values
-    from rlcore.loggers.by_name import Logger as Logger
-    from rlcore.loggers.by_name import generate_exp_name as generate_exp_name
-    from rlcore.loggers.by_name import get_logger as get_logger
+    from rlcore.loggers.base import Logger as Logger
 
 __all__, __getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "rlcore.loggers": "media values",
-        "rlcore.loggers.by_name": f"Logger generate_exp_name get_logger {' '.join(lent_to(__name__))}",
-    },
+    __name__, {"rlcore.loggers": "media values", "rlcore.loggers.base": "Logger"}, partial(lend, __name__)
 )
+__all__ += sorted(lent_to(__name__))

@@ -105,3 +105,6 @@ class LoggerBase(Logger):
         if kind not in self._unshown_kinds:
             self._unshown_kinds.add(kind)
             log.warning("%s cannot show %s; they are left out there", type(self).__name__, kind)
+
+
+Logger = LoggerBase  # as `rlcore.loggers` calls it

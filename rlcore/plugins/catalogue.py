@@ -250,6 +250,7 @@ PUBLISHED: Final = {
                     "helpers.trainers": "make_trainer",
                 }
             ),
+            "rlcore.loggers": _lent({"helpers.loggers": "generate_exp_name get_logger"}),
         },
         of_core=True,
         adapts=("torchrl",),

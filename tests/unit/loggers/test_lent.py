@@ -1,4 +1,4 @@
-"""The loggers without a config: class names, `get_logger` and `generate_exp_name`."""
+"""The loggers without a config: class names, `get_logger` and `generate_exp_name`, as plugins lend them."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The loggers by their class names, for use without a config; the plugin of each is imported at first use."""
+"""A logger by the name of its type, and names of experiments, for use without a config."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from rlcore.errors import NotProvidedError, did_you_mean
-from rlcore.loggers.base import LoggerBase
-from rlcore.plugins.known import lend, lent_to
+from rlcore.loggers import Logger
+from rlcore.plugins import lend
 
-Logger = LoggerBase  # as `rlcore.loggers` calls it
-_OF_TYPE: Final = {plugin: name for name, (plugin, _) in lent_to("rlcore.loggers").items()}
-
-
-def __getattr__(name: str) -> Any:
-    return lend("rlcore.loggers", name)
+_OF_TYPE: Final = {
+    "csv": "CSVLogger",
+    "mlflow": "MLFlowLogger",
+    "tensorboard": "TensorboardLogger",
+    "wandb": "WandbLogger",
+}
 
 
 def generate_exp_name(model_name: str, experiment_name: str) -> str:
