@@ -191,3 +191,11 @@ def test_formulas_beside_each_other_are_apart_so_that_a_narrow_page_shows_them_w
     with pytest.raises(nodes.SkipNode):
         math_renderer.block(SimpleNamespace(body=page), nodes.math_block("", r"a = b \qquad c_t = d"))
     assert page[0].count("<math ") == 2
+
+
+def test_a_subscript_stands_beside_a_letter_with_an_accent():
+    pytest.importorskip("docutils.nodes")
+    import math_renderer
+
+    text = "".join(math_renderer.mathml(r"\hat q_t", as_block=False).split())
+    assert '<msub><mover><mi>q</mi><mostretchy="false">ˆ</mo></mover><mi>t</mi></msub>' in text
