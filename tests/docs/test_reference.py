@@ -198,4 +198,4 @@ def test_a_subscript_stands_beside_a_letter_with_an_accent():
     import math_renderer
 
     text = "".join(math_renderer.mathml(r"\hat q_t", as_block=False).split())
-    assert '<msub><mover><mi>q</mi><mostretchy="false">ˆ</mo></mover><mi>t</mi></msub>' in text
+    assert '<msub><mover><mi>q</mi><mostretchy="false">\u02c6</mo></mover><mi>t</mi></msub>' in text
