@@ -196,7 +196,7 @@ def regenerated(text: str) -> str:
 def written_pages() -> list[Path]:
     """Return the pages of the repository, which are written by hand in part or as a whole."""
     pages = [ROOT / name for name in ("AGENTS.md", "CONTRIBUTING.md", "README.md")]
-    pages += sorted((ROOT / "docs").rglob("*.md"))
+    pages += sorted(page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)
     return [page for page in pages if not is_made(page)]
 
 

@@ -126,3 +126,17 @@ ABOUT_HERE = [page for page in [*PAGES, *READMES] if page.name != "CHANGELOG.md"
 def test_paths_of_the_repository_exist(page):
     named = PATH.findall(FENCED.sub("", page.read_text()))
     assert [path for path in named if "NAME" not in path and not (ROOT / path).exists()] == []
+
+
+READ_IN_TURN = [
+    page
+    for folder in ("tutorial", "howto", "algorithms", "explanation")
+    for page in sorted((ROOT / "docs" / folder).glob("*.md"))
+]
+
+
+@pytest.mark.parametrize("page", READ_IN_TURN, ids=name_of)
+def test_a_page_ends_in_what_to_do_next(page):
+    *_, end = page.read_text().rstrip().split("\n\n")
+    *_, section = re.findall(r"^## (.*)$", page.read_text(), re.MULTILINE) or [""]
+    assert end.startswith("**Next:** [") or re.search(r"\bnext\b|\bgo from here\b", section, re.IGNORECASE)
