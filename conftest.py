@@ -22,6 +22,8 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()
     config.stash[HOME] = tempfile.TemporaryDirectory(prefix="rlcore-config-")
     os.environ["RLCORE_CONFIG_HOME"] = config.stash[HOME].name
+    # of the process that starts the others, which inherit it: what they build is built once; see tests/fresh_venv.py
+    os.environ.setdefault("RLCORE_TEST_SHARED", os.path.join(config.stash[HOME].name, "shared"))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
