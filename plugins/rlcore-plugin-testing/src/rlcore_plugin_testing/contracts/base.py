@@ -219,7 +219,7 @@ class StateContract(ComponentContract):
         raise NotImplementedError
 
     def test_state_is_restored(self) -> None:
-        """A resumed run must go on as if it had never stopped; `load_state_dict` sets everything, whatever was there."""
+        """A resumed run must go on as if it had never stopped, whatever the instance did before `load_state_dict`."""
         first, second = self.bench(), self.bench()
         used, other = self.make(first), self.make(second)
         self.exercise(used, first)
