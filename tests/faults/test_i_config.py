@@ -15,6 +15,7 @@ from rlcore.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = tomllib.loads((ROOT / "examples" / "ppo-idp.toml").read_text())
+EXAMPLE["transform"][0]["frames"] = 16  # each check of a config steps an env so often
 
 
 def written(workdir, values):
