@@ -237,7 +237,7 @@ def dist(tools, tmp_path_factory):
     with tools.shared_folder(tmp_path_factory.mktemp("shared")) as shared:
         place = shared / "dist"
         if not place.exists():
-            filled(tmp_path_factory.mktemp("checkout"), tools).rename(place)
+            shutil.move(filled(tmp_path_factory.mktemp("checkout"), tools), place)
     return place
 
 
