@@ -40,7 +40,7 @@ test-slow: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy -n 2
 
 bench: $(STAMP) $(PEERS)/.installed
 	$(BIN)/python benchmarks/bench.py --peers-python $(PEERS)/bin/python

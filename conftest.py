@@ -7,6 +7,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,11 +23,20 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()
     config.stash[HOME] = tempfile.TemporaryDirectory(prefix="rlcore-config-")
     os.environ["RLCORE_CONFIG_HOME"] = config.stash[HOME].name
+    # of the process that starts the others, which inherit it: what they build is built once; see tests/fresh_venv.py
+    os.environ.setdefault("RLCORE_TEST_SHARED", os.path.join(config.stash[HOME].name, "shared"))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove it."""
     config.stash[HOME].cleanup()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files without a slow test where only those are run: to import them all takes half a minute."""
+    if config.option.markexpr != "slow" or not collection_path.name.startswith("test_"):
+        return None
+    return True if "slow" not in collection_path.read_text().lower() else None
 
 
 def pytest_collection_finish() -> None:

@@ -6,6 +6,7 @@ checkout.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -13,11 +14,14 @@ import subprocess
 import sys
 import sysconfig
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LEFT_OUT = ("rlcore", "__editable__", "__pycache__", "pip")
 WHAT_IS_BUILT = ("build", "dist", "*.egg-info", "__pycache__", "runs")
+# the variable that names a folder of what is built once for all processes of the tests
+SHARED = "RLCORE_TEST_SHARED"
 
 
 def copied(source, folder):
@@ -33,14 +37,31 @@ def copied(source, folder):
     return target
 
 
+@contextmanager
+def shared_folder(folder):
+    """Yield the folder that the processes of the tests share, alone in it; `folder` where they share none."""
+    place = Path(os.environ.get(SHARED, folder))
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield place
+
+
 def build_wheels(sources, folder):
-    """Build a wheel of every source into `folder / "dist"`, which is returned."""
-    copies = folder / "sources"
-    copies.mkdir(parents=True)
-    pip(
-        "wheel", "--no-build-isolation", "--wheel-dir", folder / "dist", *(copied(source, copies) for source in sources)
-    )
-    return folder / "dist"
+    """Put a wheel of every source into `folder / "dist"`, which is returned; each is built once by all tests."""
+    copies, dist = folder / "sources", folder / "dist"
+    for made in (copies, dist):
+        made.mkdir(parents=True)
+    names = {source: "rlcore" if source == ROOT else source.name.replace("-", "_") for source in sources}
+    with shared_folder(folder / "shared") as place:
+        wheels = place / "wheels"
+        absent = [copied(source, copies) for source in sources if not list(wheels.glob(f"{names[source]}-*.whl"))]
+        if absent:
+            pip("wheel", "--no-build-isolation", "--wheel-dir", wheels, *absent)
+    for name in names.values():
+        (wheel,) = wheels.glob(f"{name}-*.whl")
+        shutil.copy(wheel, dist)
+    return dist
 
 
 def pip(command, *arguments, python=sys.executable):
@@ -68,11 +89,16 @@ class FreshVenv:
     def __init__(self, folder, without=()):
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
         self.bin = folder / "bin"
-        (site,) = folder.glob("lib/python*/site-packages")
+        (self.site,) = folder.glob("lib/python*/site-packages")
         for source in {sysconfig.get_paths()[name] for name in ("purelib", "platlib")}:
             for entry in Path(source).iterdir():
                 if not entry.name.startswith((*LEFT_OUT, *without)) and entry.suffix != ".pth":
-                    (site / entry.name).symlink_to(entry)
+                    (self.site / entry.name).symlink_to(entry)
+
+    def link(self, folder):
+        """Link what is in a folder as the packages of others are."""
+        for entry in folder.iterdir():
+            (self.site / entry.name).symlink_to(entry)
 
     def install(self, *arguments):
         """Install what pip finds by these arguments."""

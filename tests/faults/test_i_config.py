@@ -11,9 +11,11 @@ import tomli_w
 
 from rlcore.config.core import CORE_SECTIONS, CheckpointConfig
 from rlcore.config.sections import load_config
+from rlcore.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = tomllib.loads((ROOT / "examples" / "ppo-idp.toml").read_text())
+EXAMPLE["transform"][0]["frames"] = 16  # each check of a config steps an env so often
 
 
 def written(workdir, values):
@@ -48,18 +50,35 @@ def table_of(values, section):
     return table[0] if isinstance(table, list) else table
 
 
-@pytest.mark.parametrize(("section", "key"), sorted(set(keys_of_example())))
-def test_i1_every_key_misspelt_is_refused_with_the_right_one(cli, workdir, section, key):
+def written_misspelt(workdir, section, key):
+    """Write the example with a letter more in a key; return its path, and how the key is written there."""
     values = tomllib.loads(tomli_w.dumps(EXAMPLE))
     misspelt = key + "q"  # the last letter stays: some keys differ by it
     table = table_of(values, section)
     table.pop(key, None)
     table[misspelt] = 1
-    message = refused(cli, written(workdir, values))
+    return written(workdir, values), misspelt
+
+
+KEYS = sorted(set(keys_of_example()))
+
+
+@pytest.mark.parametrize(("section", "key"), KEYS)
+def test_i1_every_key_misspelt_is_refused_with_the_right_one(workdir, section, key):
+    path, misspelt = written_misspelt(workdir, section, key)
+    with pytest.raises(ConfigError) as error:
+        load_config(path)
+    message = str(error.value)
     assert misspelt in message
     assert section in message
     if len(key) > 3:
         assert f"did you mean '{key}'" in message
+
+
+@pytest.mark.parametrize(("section", "key"), dict(KEYS).items())
+def test_i1_a_misspelt_key_of_every_section_begins_no_run(cli, workdir, section, key):
+    path, misspelt = written_misspelt(workdir, section, key)
+    assert misspelt in refused(cli, path)
 
 
 @pytest.mark.parametrize(

@@ -106,17 +106,14 @@ def check_fuzzed(folder, backend, count):
     assert result["tally"]["load refused"] > count / 2
 
 
-@pytest.mark.parametrize(
-    "backend", [BACKENDS[0], *(pytest.param(backend, marks=pytest.mark.slow) for backend in BACKENDS[1:])]
-)
-def test_j4_some_fuzzed_checkpoints(tmp_path, backend):
-    check_fuzzed(tmp_path, backend, 150)
+def test_j4_some_fuzzed_checkpoints(tmp_path):
+    check_fuzzed(tmp_path, BACKENDS[0], 150)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_j4_ten_thousand_fuzzed_checkpoints(tmp_path, backend):
-    check_fuzzed(tmp_path, backend, 10_000)
+def test_j4_thousands_of_fuzzed_checkpoints(tmp_path, backend):
+    check_fuzzed(tmp_path, backend, 3_000)
 
 
 @pytest.mark.parametrize(

@@ -233,8 +233,16 @@ def test_a_run_that_names_a_plugin_that_cannot_be_used_makes_no_run_folder(site,
 
 @pytest.fixture(scope="module")
 def dist(tools, tmp_path_factory):
-    """The folder `dist` that `make dist` fills, made in a copy of the checkout."""
-    folder = tmp_path_factory.mktemp("checkout")
+    """The folder `dist` that `make dist` fills, made in a copy of the checkout; once for all processes of the tests."""
+    with tools.shared_folder(tmp_path_factory.mktemp("shared")) as shared:
+        place = shared / "dist"
+        if not place.exists():
+            shutil.move(filled(tmp_path_factory.mktemp("checkout"), tools), place)
+    return place
+
+
+def filled(folder, tools):
+    """Make the distributions of a copy of the checkout, and return their folder."""
     for name in ("rlcore", "plugins"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns(*tools.WHAT_IS_BUILT))
     for name in ("pyproject.toml", "README.md", "LICENSE", "Makefile", "constraints.txt"):
@@ -249,6 +257,16 @@ def dist(tools, tmp_path_factory):
     assert done.returncode == 0, done.stdout + done.stderr
     assert not list(folder.rglob("build")), "nothing is left in the sources"
     return folder / "dist"
+
+
+@pytest.fixture(scope="module")
+def unpacked(dist, tmp_path_factory):
+    """A folder for each distribution with what its wheel unpacks to."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    for wheel in dist.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(folder / wheel.name.partition("-")[0])
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -319,28 +337,41 @@ def plugins_needed(folder):
     return sorted(needed.union(*(plugins_needed(folder.parent / f"rlcore-plugin-{name}") for name in needed)))
 
 
+# in one process, as most of its time is the import of torch
+BESIDE_THE_CORE = """
+from rlcore_plugin_testing.contracts import PluginContract
+from rlcore.cli.command_line import main
+
+class TestIt(PluginContract):
+    plugin = {name!r}
+
+    def test_is_listed(self, capsys):
+        assert main(["plugins", "list"]) == 0
+        assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == {listed!r}
+
+    def test_is_shown(self, capsys):
+        assert main(["plugins", "show", {name!r}]) == 0
+        assert {owner!r} in capsys.readouterr().out
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", PLUGINS, ids=name_of)
-def test_each_plugin_works_beside_the_core_alone(folder, dist, tools, tmp_path):
+def test_each_plugin_works_beside_the_core_alone(folder, unpacked, tools, tmp_path):
     venv = tools.FreshVenv(tmp_path / "venv")
     name = folder.name.removeprefix("rlcore-plugin-")
     tests = ROOT / "plugins" / "rlcore-plugin-testing"
     present = sorted({name, "testing", *plugins_needed(tests), *plugins_needed(folder)})
-    venv.install("--find-links", dist, "rlcore", *(f"rlcore-plugin-{one}" for one in present))
-    listed = venv.run("rlcore", "plugins", "list", cwd=tmp_path).splitlines()
-    assert [line.split()[0] for line in listed] == sorted(["core", *present])
-    assert f"({folder.name} {rlcore.__version__})" in venv.run("rlcore", "plugins", "show", name, cwd=tmp_path)
+    for distribution in ("rlcore", *(f"rlcore_plugin_{one.replace('-', '_')}" for one in present)):
+        venv.link(unpacked / distribution)
     # the contract of its component, with toy parts around it
-    shutil.copytree(folder / "tests", tmp_path / "tests")
-    code = (
-        "from rlcore_plugin_testing.contracts import PluginContract\n"
-        f"class TestIt(PluginContract):\n    plugin = {name!r}\n"
-    )
+    owner = f"({folder.name} {rlcore.__version__})"
+    code = BESIDE_THE_CORE.format(name=name, listed=sorted(["core", *present]), owner=owner)
     if not PUBLISHED[name].components:  # it lends names
         code += "    def test_provides_each_component_once(self):\n        assert not self.components()\n"
     (tmp_path / "test_it.py").write_text(code)
     # presets name components of other plugins, which are not here
-    assert "7 passed" in venv.run("python", "-m", "pytest", "-q", "-k", "not preset", "test_it.py", cwd=tmp_path)
+    assert "9 passed" in venv.run("python", "-m", "pytest", "-q", "-k", "not preset", "test_it.py", cwd=tmp_path)
 
 
 @pytest.mark.slow

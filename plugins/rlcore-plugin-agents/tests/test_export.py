@@ -174,9 +174,12 @@ OTHERS = {
 }
 
 
+# each kind, and each format: which of them a policy goes into does not depend on its kind
 @pytest.mark.slow
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.parametrize(
+    ("kind", "format"),
+    [("dqn", "onnx"), ("discrete", "torch-export"), ("discrete", "safetensors"), ("clipped", "onnx")],
+)
 def test_other_models_and_transforms_are_exported(tmp_path, kind, format):
     sections, size = OTHERS[kind]
     run = trained(tmp_path / "runs", **sections)

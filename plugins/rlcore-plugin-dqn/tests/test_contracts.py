@@ -1,4 +1,4 @@
-"""The contracts of the plugin, of the losses and of the Q-network."""
+"""The contracts of the plugin, of the losses and of the Q-network; each key in one suite of its component."""
 
 from rlcore_plugin_testing.contracts import LossContract, ModelContract, PluginContract
 
@@ -15,22 +15,10 @@ class TestQNetwork(ModelContract):
     around = AROUND
 
 
-class TestCategoricalQNetwork(ModelContract):
-    use = "dqn:q-network"
-    config = DISTRIBUTIONS
-    around = {**AROUND, "loss": {"use": "dqn:c51"}}
-
-
 class TestQuantileQNetwork(ModelContract):
     use = "dqn:q-network"
     config = QUANTILES
     around = QR
-
-
-class TestDuellingQNetwork(ModelContract):
-    use = "dqn:q-network"
-    config = {"hidden": [8, 6], "duelling": True}
-    around = AROUND
 
 
 class TestRainbowQNetwork(ModelContract):
@@ -39,9 +27,9 @@ class TestRainbowQNetwork(ModelContract):
     around = C51
 
 
-class TestMaskedQNetwork(ModelContract):
+class TestMaskedDuellingQNetwork(ModelContract):
     use = "dqn:q-network"
-    config = {"hidden": [8]}
+    config = {"hidden": [8, 6], "duelling": True}
     around = {**AROUND, "env": {"use": "testing:toy-dict"}}
 
 
@@ -51,26 +39,15 @@ class TestRecurrentQNetwork(ModelContract):
     around = SEQUENCES
 
 
-class TestGRUQNetwork(ModelContract):
+class TestMaskedGRUQNetwork(ModelContract):
     use = "dqn:recurrent-q-network"
     config = {"cell": "gru", "size": 6, "encoder_hidden": []}
-    around = {**SEQUENCES, "env": {**SEQUENCES["env"], "actions": "numbered"}}
-
-
-class TestMaskedRecurrentQNetwork(ModelContract):
-    use = "dqn:recurrent-q-network"
-    config = {"size": 6}
-    around = {**SEQUENCES, "env": {"use": "testing:toy-dict"}}
+    around = {**SEQUENCES, "env": {"use": "testing:toy-dict", "actions": "numbered"}}
 
 
 class TestDQN(LossContract):
     use = "dqn"
     around = AROUND
-
-
-class TestDQNWithAnotherFirstAction(LossContract):
-    use = "dqn"
-    around = {**AROUND, "env": {**AROUND["env"], "actions": "numbered"}}
 
 
 class TestDQNWithMasks(LossContract):
@@ -79,10 +56,10 @@ class TestDQNWithMasks(LossContract):
     around = {**AROUND, "env": {"use": "testing:toy-dict", "actions": "numbered"}}
 
 
-class TestDoubleDQN(LossContract):
+class TestNoisyDoubleDQN(LossContract):
     use = "dqn"
     config = {"double": True, "error": "l2", "target_interval": 1, "target_tau": 0.01}
-    around = AROUND
+    around = changed(AROUND, noisy=True)
 
 
 class TestDQNOfDistributions(LossContract):
@@ -97,31 +74,9 @@ class TestC51(LossContract):
     around = C51
 
 
-class TestDoubleC51(LossContract):
-    use = "dqn:c51"
-    config = {"double": True}
-    around = C51
-
-
 class TestQuantiles(LossContract):
     use = "dqn:qr-dqn"
     around = QR
-
-
-class TestDoubleQuantilesWithoutHuber(LossContract):
-    use = "dqn:qr-dqn"
-    config = {"double": True, "kappa": 0.0}
-    around = QR
-
-
-class TestDuellingDQN(LossContract):
-    use = "dqn"
-    around = changed(AROUND, duelling=True)
-
-
-class TestNoisyDQN(LossContract):
-    use = "dqn"
-    around = changed(AROUND, noisy=True)
 
 
 class TestRainbow(LossContract):
@@ -132,15 +87,10 @@ class TestRainbow(LossContract):
     around = changed(C51, duelling=True, noisy=True)
 
 
-class TestNoisyDuellingQuantiles(LossContract):
+class TestNoisyDuellingQuantilesWithoutHuber(LossContract):
     use = "dqn:qr-dqn"
-    config = {"double": True}
+    config = {"double": True, "kappa": 0.0}
     around = changed(QR, duelling=True, noisy=True)
-
-
-class TestR2D2(LossContract):
-    use = "dqn:r2d2"
-    around = SEQUENCES
 
 
 class TestR2D2WithMasks(LossContract):

@@ -194,7 +194,7 @@ def test_what_it_remembers_outlives_a_checkpoint(build):
 
 OFTEN = ["metrics.every=500", "evaluator.every=2000"]
 EXAMPLES = {
-    "ppo-cartpole": ["run.total_frames=40_000", "metrics.every=1000", "evaluator.every=10_000"],
+    "ppo-cartpole": ["run.total_frames=20_000", "metrics.every=1000", "evaluator.every=10_000"],
     "ppo-idp": ["run.total_frames=6000", "evaluator.every=1000"],
     "dqn-cartpole": ["run.total_frames=6000", "metrics.every=500", "evaluator.every=1000"],
 }

@@ -1,4 +1,4 @@
-"""The contracts of the plugin, of the model for every kind of action space, and of its distributions."""
+"""The contracts of the plugin, of the model for every kind of action space and every key, and of its distributions."""
 
 import torch
 from rlcore_plugin_mlp.distributions import Categorical, Normal, TanhNormal
@@ -33,15 +33,9 @@ class TestStateDependentExplorationOfABatch(ModelContract):
     around = {"env": {"use": "testing:toy-dict", "actions": "bounded"}}
 
 
-class TestDiscreteActions(ModelContract):
-    use = "mlp"
-    config = {"parts": ["actor", "critic", "q_values"], "hidden": [8, 8, 8], "activation": "silu"}
-    around = {"env": {"use": "testing:toy", "actions": "discrete"}}
-
-
 class TestNumberedActions(ModelContract):
     use = "mlp"
-    config = {"parts": ["actor", "critic", "q_values"]}
+    config = {"parts": ["actor", "critic", "q_values"], "hidden": [8, 8, 8], "activation": "silu"}
     around = {"env": {"use": "testing:toy", "actions": "numbered"}}
 
 
@@ -53,17 +47,6 @@ class TestSeveralChoices(ModelContract):
 class TestBits(ModelContract):
     use = "mlp"
     around = {"env": {"use": "testing:toy", "actions": "bits"}}
-
-
-class TestDictObservations(ModelContract):
-    use = "mlp"
-    around = {"env": {"use": "testing:toy-dict", "actions": "bounded"}}
-
-
-class TestMaskedActions(ModelContract):
-    use = "mlp"
-    config = {"parts": ["actor", "critic", "q_values"], "share_encoder": True}
-    around = {"env": {"use": "testing:toy-dict", "actions": "discrete"}}
 
 
 class TestAnEncoderForEachLeaf(ModelContract):
@@ -87,11 +70,6 @@ class TestMaskedBits(ModelContract):
     around = {"env": {"use": "testing:toy-dict", "actions": "bits"}}
 
 
-class TestLinearModel(ModelContract):
-    use = "mlp"
-    config = {"hidden": []}
-
-
 class TestBoundedActionsWithSteadyDeviations(ModelContract):
     use = "mlp"
     config = {"log_std": -0.5}
@@ -101,10 +79,6 @@ class TestBoundedActionsWithSteadyDeviations(ModelContract):
 class TestUnboundedActionsWithSteadyDeviations(ModelContract):
     use = "mlp"
     config = {"log_std": 0.0, "hidden": []}
-
-
-class TestNetworks(ModelContract):
-    use = "mlp"
 
 
 class TestCategorical(DistributionContract):

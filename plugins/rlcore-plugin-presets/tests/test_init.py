@@ -71,6 +71,8 @@ def few_of(values):
     few = [*(FEW_UPDATES if "total_updates" in values["run"] else FEW), *FEW_OF[values["buffer"].get("use", "rollout")]]
     if values["env"]["use"] == "pettingzoo":
         few += ["collector.frames_per_batch=258"]
+    if values.get("collector", {}).get("use", "").startswith("parallel:"):
+        few += ["collector.start_method=fork"]  # the server of other workers imports torch once more
     # so few updates that the turn of an optimizer may never come, which is refused
     return few + [f"optimizer.{one['name']}.every=2" for one in values["optimizer"] if one.get("every", 1) > 2]
 

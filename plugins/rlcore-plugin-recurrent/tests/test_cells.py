@@ -79,11 +79,11 @@ def test_what_a_compiled_update_unrolls_is_the_same(kind):
 
 
 @pytest.mark.slow
-@KINDS
-def test_a_compiled_update_trains_as_an_eager_one_does(kind):
+def test_a_compiled_update_trains_as_an_eager_one_does():
+    """With a GRU and parts of their own in `test_memories.py`."""
     sections = {
         "env": {"use": "testing:toy", "actions": "discrete"},
-        "model": {"use": f"recurrent:{kind.__name__.lower()}", "size": 6, "encoder_hidden": [5]},
+        "model": {"use": "recurrent:lstm", "size": 6, "encoder_hidden": [5]},
         "estimator": {"use": "ppo:gae"},
         "loss": {"use": "ppo"},
         "buffer": {"use": "rollout-sequences", "minibatch_size": 8, "sequence_length": 4},

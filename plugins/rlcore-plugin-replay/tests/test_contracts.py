@@ -133,11 +133,7 @@ class TestNotSaved(TestReplay):
     config = {**TestReplay.config, "save": "none"}
 
     @pytest.mark.skip(reason="the transitions are left out of the state")
-    def test_state_is_restored_into_a_new_instance(self):
-        """`test_state.py` says what comes back."""
-
-    @pytest.mark.skip(reason="the transitions are left out of the state")
-    def test_state_is_restored_over_another_state(self):
+    def test_state_is_restored(self):
         """`test_state.py` says what comes back."""
 
 

@@ -1,4 +1,4 @@
-"""The contracts of the plugin, of the losses and of the model."""
+"""The contracts of the plugin, of the losses and of the model; each key in one suite of its component."""
 
 import torch
 from rlcore_plugin_testing.contracts import LossContract, ModelContract, PluginContract
@@ -25,10 +25,6 @@ class ActorCriticContract(ModelContract):
             return {**found, "actor": component.actor(seen), "temperature": component.temperature()}
 
 
-class TestActorCritic(ActorCriticContract):
-    config = {"hidden": [8, 8], "random_frames": 0}
-
-
 class TestActorCriticThatBeginsAtRandom(ActorCriticContract):
     config = {"hidden": [8], "critic_hidden": [16, 8], "critics": 3, "random_frames": 10, "activation": "silu"}
 
@@ -50,11 +46,7 @@ class TestCrossQModel(ActorCriticContract):
 
 
 class TestStateDependentExploration(ActorCriticContract):
-    config = {"hidden": [8, 8], "random_frames": 12, "sde": True, "sde_every": 2}
-
-
-class TestStateDependentExplorationWithoutRandomFrames(ActorCriticContract):
-    config = {"hidden": [8], "random_frames": 0, "sde": True, "sde_log_std": -1.0}
+    config = {"hidden": [8, 8], "random_frames": 12, "sde": True, "sde_every": 2, "sde_log_std": -1.0}
 
 
 class TestDiscreteModel(ModelContract):
@@ -69,11 +61,6 @@ class TestDiscreteModel(ModelContract):
             return {**found, "temperature": component.temperature()}
 
 
-class TestDiscreteSAC(LossContract):
-    use = "sac:discrete-sac"
-    around = DISCRETE
-
-
 class TestDiscreteSACWithAnotherFirstAction(LossContract):
     use = "sac:discrete-sac"
     around = {**DISCRETE, "env": {**DISCRETE["env"], "actions": "numbered"}}
@@ -81,13 +68,8 @@ class TestDiscreteSACWithAnotherFirstAction(LossContract):
 
 class TestDiscreteSACWithMasks(LossContract):
     use = "sac:discrete-sac"
-    around = {**DISCRETE, "env": {"use": "testing:toy-dict"}}
-
-
-class TestDiscreteSACWithAFixedTemperature(LossContract):
-    use = "sac:discrete-sac"
     config = {"temperature": 0.1}
-    around = DISCRETE
+    around = {**DISCRETE, "env": {"use": "testing:toy-dict"}}
 
 
 class TestDeterministicActorCritic(ActorCriticContract):
@@ -128,12 +110,8 @@ class RecurrentContract(ModelContract):
             return {name: part(seen, state, first) for name, part in self.remembering_parts(component).items()}
 
 
-class TestRecurrentActorCritic(RecurrentContract):
-    config = {"size": 6, "encoder_hidden": [5], "hidden": [8], "critics": 3, "random_frames": 0}
-
-
 class TestRecurrentActorCriticThatBeginsAtRandom(RecurrentContract):
-    config = {"cell": "gru", "size": 6, "layers": 2, "encoder_hidden": [], "hidden": [8], "random_frames": 10}
+    config = {"cell": "gru", "size": 6, "layers": 2, "encoder_hidden": [], "critics": 3, "random_frames": 10}
 
 
 class TestDeterministicRecurrentActorCritic(RecurrentContract):
@@ -141,14 +119,9 @@ class TestDeterministicRecurrentActorCritic(RecurrentContract):
     around = DETERMINISTIC_SEQUENCES
 
 
-class TestSACOverSequences(LossContract):
-    use = "sac"
-    around = SEQUENCES
-
-
 class TestREDQOverSequences(LossContract):
     use = "sac"
-    config = {"target_subset": 2, "temperature": 0.2}
+    config = {"target_subset": 2}
     around = {**SEQUENCES, "model": {**SEQUENCES["model"], "critics": 5}}
 
 
@@ -170,15 +143,9 @@ class TestSAC(LossContract):
     around = AROUND
 
 
-class TestSACWithAFixedTemperature(LossContract):
-    use = "sac"
-    config = {"temperature": 0.2, "target_interval": 3}
-    around = AROUND
-
-
 class TestREDQ(LossContract):
     use = "sac"
-    config = {"target_subset": 2}
+    config = {"target_subset": 2, "temperature": 0.2, "target_interval": 3}
     around = around(model={"critics": 5})
 
 
@@ -196,11 +163,6 @@ class TestTD3WithDropout(LossContract):
     use = "sac:td3"
     config = {"target_noise": 0.0, "target_interval": 1}
     around = {**DETERMINISTIC, "model": {**DROPOUT, "actor": "deterministic"}}
-
-
-class TestDDPG(LossContract):
-    use = "sac:ddpg"
-    around = ONE_CRITIC
 
 
 class TestDDPGWithDropout(LossContract):

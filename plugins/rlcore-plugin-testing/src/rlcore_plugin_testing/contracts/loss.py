@@ -31,6 +31,8 @@ class LossContract(StateContract):
     """Base of the tests of a loss. The minibatches are collected on the bench: see `around`."""
 
     kind = "loss"
+    # of a test, which asks for the behaviour several times
+    _minibatch: Minibatch | None = None
 
     def exercise(self, component: Any, context: Context) -> None:
         """Compute the loss of some minibatches."""
@@ -39,7 +41,9 @@ class LossContract(StateContract):
 
     def behaviour(self, component: Any, context: Context) -> Any:
         """Return the losses of a minibatch that does not depend on what was collected before."""
-        return {name: value.detach() for name, value in computed(component, minibatch(self.bench())).items()}
+        if self._minibatch is None:
+            self._minibatch = minibatch(self.bench())
+        return _detached(computed(component, self._minibatch))
 
     def losses(self) -> tuple[Any, dict[str, Tensor], Context]:
         """Return a loss, what it returns for a minibatch, and the bench."""
