@@ -23,6 +23,7 @@ from typing import Final
 import hook_points
 import interfaces
 import measured
+import plugin_index
 import preset_tables
 import rooms
 from keys import key_table
@@ -220,6 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stale = []
     made = {} if check else made_pages()
     wanted = {page: regenerated(page.read_text()) for page in written_pages()} | made
+    wanted |= plugin_index.index_files()
     for page, new in wanted.items():
         if not page.exists() or page.read_text() != new:
             stale.append(page.relative_to(ROOT))
