@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from rlcore.errors import ConfigError
 from rlcore.files import inside, plain_file, replacing, sync_folder
+from rlcore_plugin_share.manifest import MANIFEST, UNFINISHED, Manifest
 from rlcore_plugin_share.places.base import FilesPlace
+
+# what a push that was killed leaves beside a file
+_LEFT: Final = re.compile(r"\.(.+)-[0-9a-f]{6}")
 
 
 class Folder(FilesPlace):
@@ -30,12 +35,22 @@ class Folder(FilesPlace):
             yield stream
 
     def sizes(self) -> dict[str, int]:
-        """Return the bytes of every file; links are not followed."""
-        sizes = {}
-        for folder, _, names in os.walk(self._folder):
-            for file in (Path(folder, name) for name in names):
-                sizes[file.relative_to(self._folder).as_posix()] = file.lstat().st_size
-        return sizes
+        """Return the bytes of every file that is not hidden; links are not followed."""
+        return {
+            file.relative_to(self._folder).as_posix(): file.lstat().st_size
+            for file in self._walk()
+            if not file.name.startswith(".")
+        }
+
+    def publish(self, manifest: Manifest, sources: Mapping[str, Path], overwrite: bool) -> list[str]:
+        """Write what is missing, the manifest last; and clear away what a push that was killed left."""
+        new = super().publish(manifest, sources, overwrite)
+        for file in list(self._walk()):
+            left = _LEFT.fullmatch(file.name)
+            name = left and file.with_name(left[1]).relative_to(self._folder).as_posix()
+            if name in manifest.files or name in (MANIFEST, UNFINISHED):
+                file.unlink(missing_ok=True)
+        return new
 
     def put(self, name: str, pieces: Iterator[bytes]) -> None:
         """Write a file beside its place, sync it, and rename it."""
@@ -50,3 +65,7 @@ class Folder(FilesPlace):
     def remove(self, name: str) -> None:
         """Remove a file."""
         inside(self._folder, name).unlink()
+
+    def _walk(self) -> Iterator[Path]:
+        for folder, _, names in os.walk(self._folder):
+            yield from (Path(folder, name) for name in names)

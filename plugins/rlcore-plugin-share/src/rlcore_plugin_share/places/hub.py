@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -35,6 +36,8 @@ class Hub(Place):
         self._name = name.removeprefix(_DATASETS)
         if self._name.count("/") != 1 or not all(self._name.split("/")):
             raise ConfigError(f"{address!r}: name a repository, {SCHEME}USER/NAME or {SCHEME}{_DATASETS}USER/NAME")
+        for client in ("httpx", "httpx2"):  # which tell of every request
+            logging.getLogger(client).setLevel(logging.WARNING)
         self._api = HfApi()
         self._files = HfFileSystem()
 
@@ -46,7 +49,7 @@ class Hub(Place):
         try:
             return str(self._api.repo_info(self._name, repo_type=self._type).sha)
         except RepositoryNotFoundError:
-            raise FileNotFoundError(f"there is no repository {self.address}, or it is private: hf auth login") from None
+            raise ConfigError(f"there is no repository {self.address}, or it is private: hf auth login") from None
 
     @contextmanager
     def open(self, name: str, begin: int = 0) -> Iterator[BinaryIO]:
