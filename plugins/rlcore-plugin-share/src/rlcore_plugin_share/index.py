@@ -14,6 +14,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from rlcore.errors import PluginError
+from rlcore_plugin_share.manifest import check_values, shown
 
 FORMAT: Final = 1
 INDEX: Final = "index.json"
@@ -84,6 +85,7 @@ def parse(raw: bytes, checksum: bytes, where: str) -> list[Listed]:
         words = checksum[:_LONGEST].decode("ascii", "replace").split()
         if not words or words[0] != hashlib.sha256(raw).hexdigest():
             raise ValueError(f"it is not the one that {CHECKSUM} beside it is of; it was changed, or is half written")
+        check_values(raw)
         content = json.loads(raw)
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ValueError(f"its format is not {FORMAT}, which is what this version reads")
@@ -92,7 +94,7 @@ def parse(raw: bytes, checksum: bytes, where: str) -> list[Listed]:
             raise ValueError(f"it has no list of plugins, or more than {_MOST_PLUGINS:,}")
         return [_listed(number, row) for number, row in enumerate(rows)]
     except (ValueError, RecursionError) as error:
-        raise PluginError(f"the index {where} cannot be used: {error}") from None
+        raise PluginError(f"the index {where} cannot be used: {shown(str(error))}") from None
 
 
 def search(plugins: Iterable[Listed], words: Sequence[str]) -> list[Listed]:

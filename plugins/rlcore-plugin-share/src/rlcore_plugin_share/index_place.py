@@ -11,12 +11,14 @@ import time
 import urllib.error
 from dataclasses import dataclass
 from http import HTTPStatus
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
 
-from rlcore.errors import PluginError, StorageError
+from rlcore.errors import PluginError, StorageError, describe
 from rlcore.files import read_plain, replacing
 from rlcore_plugin_share.index import MOST_BYTES, Listed, parse, shipped
+from rlcore_plugin_share.manifest import shown
 from rlcore_plugin_share.places.web import get
 
 log = logging.getLogger(__name__)
@@ -66,17 +68,19 @@ def _at_address(address: str) -> list[Listed]:
         fetched = _fetched(address, copy)
     except urllib.error.HTTPError as error:
         problem = f"{error.code} {error.reason}"
-    except (OSError, ValueError) as error:
-        problem = str(error) or type(error).__name__
+    except (OSError, ValueError, HTTPException) as error:
+        problem = describe(error)
     else:
         plugins = parse(fetched.raw, fetched.checksum, f"at {address}")
         if fetched is not copy:
             _keep(file, fetched)
         return plugins
     if copy is None:
-        raise PluginError(f"the index at {address} cannot be fetched: {problem}; leave out --index for the shipped one")
+        raise PluginError(
+            f"the index at {address} cannot be fetched: {shown(problem)}; without --index, that of this version is read"
+        )
     when = time.strftime("%Y-%m-%d", time.localtime(file.stat().st_mtime))
-    log.warning("%s cannot be fetched (%s): this is the copy of %s", address, problem, when)
+    log.warning("%s cannot be fetched (%s): this is the copy of %s", address, shown(problem), when)
     return parse(copy.raw, copy.checksum, f"in {file}")
 
 

@@ -21,6 +21,7 @@ MANIFEST: Final = "rlcore-share.json"
 UNFINISHED: Final = "rlcore-share.unfinished.json"
 MOST_BYTES: Final = 32 << 20
 MOST_FILES: Final = 100_000
+MOST_VALUES: Final = 1_000_000
 _MOST_SIZE: Final = 1 << 42
 _LONGEST: Final = 400
 _DEEPEST: Final = 8
@@ -84,6 +85,7 @@ def parse(raw: bytes, where: str) -> Manifest:
     try:
         if len(raw) > MOST_BYTES:
             raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
+        check_values(raw)
         content = json.loads(raw, object_pairs_hook=_unique)
         version = content["format"]
         if type(version) is int and version > FORMAT:
@@ -93,6 +95,16 @@ def parse(raw: bytes, where: str) -> Manifest:
         return _checked(content)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StorageError(f"the manifest {where} cannot be used: {shown(str(error))[:_LONGEST]}") from None
+
+
+def check_values(raw: bytes) -> None:
+    """Refuse JSON of so many values that parsing it would take many times its size in memory.
+
+    Raises:
+        ValueError: it has more than `MOST_VALUES`.
+    """
+    if sum(map(raw.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        raise ValueError(f"it holds more than {MOST_VALUES:,} values")
 
 
 def shown(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import fmean
@@ -12,6 +13,7 @@ from typing import Any, Final
 
 from rlcore import __version__
 from rlcore.checkpoints import CheckpointEntry
+from rlcore.errors import RlcoreError
 from rlcore.run_folder import read_status
 from rlcore_plugin_share.kinds import KINDS, PAGE, PROOF, REPORT
 from rlcore_plugin_share.manifest import shown
@@ -46,7 +48,10 @@ def write_beside(source: Source, address: str, folder: Path, whole: bool) -> Non
     if source.kind is KINDS["run"] and whole and importlib.util.find_spec("rlcore_plugin_reports") is not None:
         from rlcore_plugin_reports import write_report
 
-        source.files[REPORT] = write_report([source.folder], folder / REPORT, linked=False)
+        try:
+            source.files[REPORT] = write_report([source.folder], folder / REPORT, linked=False)
+        except RlcoreError as error:  # of logs that cannot be read
+            source.left.append(f"{REPORT}: {error}")
 
 
 def proof_of(checkpoint: CheckpointEntry) -> dict[str, Any]:
@@ -65,7 +70,7 @@ def _page(source: Source, address: str) -> Iterator[str]:
     yield f"A {source.kind.name} of [rlcore](https://rlcore.readthedocs.io), pushed by version {__version__}.\n"
     yield from (f"- {name}: {_plain(value)}" for name, value in facts.items())
     yield from _returns(source)
-    yield f"\n## Use it\n\n```bash\n{_commands(source, address, config)}\n```\n"
+    yield f"\n## Use it\n\n```bash\n{_commands(source, shlex.quote(address), config)}\n```\n"
     versions = config.get("versions")
     if isinstance(versions, Mapping) and versions:
         yield "## Made with\n"

@@ -16,7 +16,7 @@ from rlcore.errors import ConfigError, RlcoreError, StorageError, describe
 from rlcore.files import LOCK_FILE, Lock, inside, plain_file, sync_folder
 from rlcore.run_folder import CHECKPOINTS
 from rlcore_plugin_share.kinds import REPORT
-from rlcore_plugin_share.manifest import MANIFEST, Entry, Manifest
+from rlcore_plugin_share.manifest import MANIFEST, Entry, Manifest, shown
 from rlcore_plugin_share.places import place_of
 from rlcore_plugin_share.places.base import PIECE, Place
 
@@ -93,7 +93,7 @@ def _named(address: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise StorageError(
-            f"{address} cannot be pulled: {describe(error)}; run it again, and it goes on from there"
+            f"{address} cannot be pulled: {shown(describe(error))}; run it again, and it goes on from there"
         ) from error
 
 
@@ -104,7 +104,10 @@ def _locked(partial: Path) -> Iterator[None]:
         partial.mkdir(mode=0o700)
     if partial.is_symlink() or not partial.is_dir():
         raise ConfigError(f"{partial} is in the way: it is no folder of an earlier pull; remove it")
-    lock = Lock(partial)
+    try:
+        lock = Lock(partial)
+    except ConfigError as error:
+        raise ConfigError(f"{partial} is being filled by another pull, or cannot be: {error}") from None
     try:
         yield
     finally:
@@ -189,7 +192,7 @@ def _check_checkpoints(partial: Path) -> None:
     """Refuse a checkpoint that is not whole, or has files besides its own."""
     listing = scan(partial / CHECKPOINTS)
     if listing.problems:
-        raise StorageError(f"what was pulled cannot be used: {listing.problems[0]}")
+        raise StorageError(f"what was pulled cannot be used: {shown(listing.problems[0])}")
     for entry in listing.entries:
         if foreign := verify(entry):
             raise StorageError(f"what was pulled cannot be used: {entry.path} also holds {foreign[0]!r}")

@@ -9,7 +9,7 @@ from typing import Final
 
 from rlcore import __version__
 from rlcore.errors import ConfigError, RlcoreError, StorageError, describe
-from rlcore_plugin_share.manifest import Manifest
+from rlcore_plugin_share.manifest import Manifest, shown
 from rlcore_plugin_share.page import write_beside
 from rlcore_plugin_share.places import place_of
 from rlcore_plugin_share.source import Source, source_of
@@ -33,7 +33,14 @@ class Pushed:
     left: list[str]
 
 
-def push(path: Path, address: str, at_checkpoint: bool, overwrite: bool, with_secrets: bool) -> Pushed:
+def push(
+    path: Path,
+    address: str,
+    at_checkpoint: bool = False,
+    overwrite: bool = False,
+    with_secrets: bool = False,
+    private: bool = False,
+) -> Pushed:
     """Push a run, an exported policy or a dataset.
 
     Args:
@@ -42,6 +49,7 @@ def push(path: Path, address: str, at_checkpoint: bool, overwrite: bool, with_se
         at_checkpoint: of a run: its config and its latest checkpoint alone.
         overwrite: whether another push may be replaced there.
         with_secrets: whether files with what looks like a secret are pushed.
+        private: whether a repository of the hub that is made for it is seen by its owner alone.
 
     Raises:
         ConfigError: it cannot be pushed, or something else is there.
@@ -50,7 +58,7 @@ def push(path: Path, address: str, at_checkpoint: bool, overwrite: bool, with_se
     source = source_of(path, at_checkpoint)
     if path.is_dir():
         _check_apart(source.folder, address)
-    place = place_of(address)
+    place = place_of(address, private)
     with tempfile.TemporaryDirectory(prefix="rlcore-push-") as beside:
         write_beside(source, address, Path(beside), not at_checkpoint)
         entries = source.entries()
@@ -63,7 +71,7 @@ def push(path: Path, address: str, at_checkpoint: bool, overwrite: bool, with_se
             raise
         except Exception as error:  # of a driver, a library or the network
             raise StorageError(
-                f"{address} does not take the push: {describe(error)}; run it again, and it goes on from there"
+                f"{address} does not take the push: {shown(describe(error))}; run it again, and it goes on from there"
             ) from error
     return Pushed(manifest, new, source.left)
 

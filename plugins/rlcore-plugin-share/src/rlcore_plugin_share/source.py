@@ -81,6 +81,8 @@ def source_of(path: Path, at_checkpoint: bool) -> Source:
     if at_checkpoint and kind is not KINDS["run"]:
         raise ConfigError(f"--at-checkpoint is for a run, and {str(path)!r} is a {kind.name}")
     if kind is KINDS["policy"]:
+        if problem := problem_of(path.name, kind):
+            raise ConfigError(f"{path.name!r} cannot be pushed: {problem}; rename it")
         return Source(kind, path.parent, {path.name: path})
     source = Source(kind, path, {})
     if kind is KINDS["run"]:

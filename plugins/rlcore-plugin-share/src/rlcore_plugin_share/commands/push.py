@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--with-secrets", action="store_true", help="push files with what looks like a secret, which are refused else"
     )
+    parser.add_argument("--private", action="store_true", help="of hf://: make a new repository a private one")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -29,7 +30,14 @@ def run(options: argparse.Namespace) -> int:
     from rlcore_plugin_share.manifest import shown
     from rlcore_plugin_share.pushing import push
 
-    done = push(Path(options.source), options.target, options.at_checkpoint, options.overwrite, options.with_secrets)
+    done = push(
+        Path(options.source),
+        options.target,
+        at_checkpoint=options.at_checkpoint,
+        overwrite=options.overwrite,
+        with_secrets=options.with_secrets,
+        private=options.private,
+    )
     manifest = done.manifest
     size = sum(manifest.files[name].size for name in done.new)
     print(

@@ -16,7 +16,9 @@ from rlcore_plugin_share.manifest import shown
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `rlcore plugins search`."""
     parser.description = "Search plugins by name, by what they provide, and by what is said of them."
-    parser.add_argument("words", nargs="+", metavar="WORDS", help="each must be in a plugin, such as loss or sac")
+    parser.add_argument(
+        "words", nargs="*", metavar="WORDS", help="each must be in a plugin, such as loss or sac; without any: all"
+    )
     parser.add_argument(
         "--index", metavar="FILE_OR_URL", help="an index with its checksum beside it; default: the one of this version"
     )

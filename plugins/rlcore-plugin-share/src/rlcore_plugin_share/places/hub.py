@@ -21,10 +21,16 @@ _OF_THE_HUB: Final = ".gitattributes"
 
 
 class Hub(Place):
-    """A repository of the hub, to which a push is one commit: what was uploaded before one that failed is not again."""
+    """A repository of the hub, to which a push is one commit: what was uploaded before one that failed is not again.
 
-    def __init__(self, address: str) -> None:
+    Args:
+        address: `hf://USER/NAME` or `hf://datasets/USER/NAME`.
+        private: whether a repository that is made is seen by its owner alone; else it is as the hub makes one.
+    """
+
+    def __init__(self, address: str, private: bool = False) -> None:
         super().__init__(address)
+        self._private = private
         try:
             from huggingface_hub import HfApi, HfFileSystem
         except ImportError:
@@ -67,7 +73,7 @@ class Hub(Place):
         wanted = "dataset" if manifest.kind == "dataset" else "model"
         if wanted != self._type:
             raise ConfigError(f"{self.address}: a {manifest.kind} is pushed to a repository of the type {wanted}")
-        self._api.create_repo(self._name, repo_type=self._type, exist_ok=True)
+        self._api.create_repo(self._name, repo_type=self._type, private=self._private or None, exist_ok=True)
         there = {file.path for file in self._api.list_repo_tree(self._name, repo_type=self._type, recursive=True)} - {
             _OF_THE_HUB
         }
