@@ -114,6 +114,7 @@ def _signature(action: argparse.Action) -> str:
     name = action.option_strings[-1] if action.option_strings else ""
     value = "" if action.nargs == 0 else str(action.metavar or action.dest.upper())
     value = f"[{value}]" if action.nargs == "?" else f"{value}..." if action.nargs == "+" else value
+    value = f"[{value}...]" if action.nargs == "*" else value
     return f"{name} {value}".strip()
 
 

@@ -11,6 +11,7 @@ from rlcore_plugin_share.manifest import FORMAT, MANIFEST, Entry, Manifest
 from rlcore.checkpoints import scan
 
 EMPTY = [0, hashlib.sha256(b"").hexdigest()]
+RUN = {"config.toml": EMPTY, "run_id": EMPTY}
 
 
 def text(files, **changed):
@@ -21,10 +22,10 @@ def text(files, **changed):
 
 
 def naming(*names):
-    return text({"config.toml": EMPTY, **dict.fromkeys(names, EMPTY)})
+    return text({**RUN, **dict.fromkeys(names, EMPTY)})
 
 
-WHOLE = Manifest("run", "x", "0", {"config.toml": Entry(*EMPTY)}).render().decode()
+WHOLE = Manifest("run", "x", "0", {name: Entry(*EMPTY) for name in RUN}).render().decode()
 
 NAMES = [
     *("../evil.csv", "a/../../evil.csv", "/etc/evil.csv", "//evil.csv", "..", ".", "", "a//b.csv", "a/./b.csv", "a/"),
@@ -58,31 +59,32 @@ MANIFESTS = {
     "another checksum": WHOLE.replace('"x"', '"y"'),
     "no checksum": json.dumps({"format": 1}),
     "a key twice": WHOLE.replace('"kind": "run"', '"kind": "run", "kind": "run"'),
-    "a newer format": text({"config.toml": EMPTY}, format=FORMAT + 1),
-    "an older format": text({"config.toml": EMPTY}, format=0),
-    "no format": text({"config.toml": EMPTY}, format=None),
-    "true for one": text({"config.toml": EMPTY}, format=[1]),
-    "another kind": text({"config.toml": EMPTY}, kind="program"),
-    "a kind that is none": text({"config.toml": EMPTY}, kind=["run"]),
-    "a name that is none": text({"config.toml": EMPTY}, name=7),
-    "a long name": text({"config.toml": EMPTY}, name="x" * 1000),
-    "an entry more": text({"config.toml": EMPTY}, run="rm -rf"),
+    "a newer format": text(RUN, format=FORMAT + 1),
+    "an older format": text(RUN, format=0),
+    "no format": text(RUN, format=None),
+    "true for one": text(RUN, format=[1]),
+    "another kind": text(RUN, kind="program"),
+    "a kind that is none": text(RUN, kind=["run"]),
+    "a name that is none": text(RUN, name=7),
+    "a long name": text(RUN, name="x" * 1000),
+    "an entry more": text(RUN, run="rm -rf"),
     "no files": text({}),
     "a list of files": text([["config.toml", 0]]),
-    "no config": text({"metrics.csv": EMPTY}),
+    "no config": text({"run_id": EMPTY}),
+    "no id": text({"config.toml": EMPTY}),
     "no metadata of a dataset": text({"data/main_data.hdf5": EMPTY}, kind="dataset"),
     "code in a dataset": text({"metadata.json": EMPTY, "load.py": EMPTY}, kind="dataset"),
     "code beside a policy": text({"policy.onnx": EMPTY, "load.py": EMPTY}, kind="policy"),
-    "too many files": text({"config.toml": EMPTY, **{f"{number}.csv": EMPTY for number in range(100_001)}}),
-    "a size below nothing": text({"config.toml": [-1, EMPTY[1]]}),
-    "a size above all": text({"config.toml": [2**62, EMPTY[1]]}),
-    "a size that is a fraction": text({"config.toml": [0.5, EMPTY[1]]}),
-    "a size that is true": text({"config.toml": [True, EMPTY[1]]}),
-    "a size that is a text": text({"config.toml": ["0", EMPTY[1]]}),
-    "a checksum that is none": text({"config.toml": [0, "abc"]}),
-    "a checksum in capitals": text({"config.toml": [0, EMPTY[1].upper()]}),
-    "a checksum that is a path": text({"config.toml": [0, "../" * 21 + "x"]}),
-    "an entry that is none": text({"config.toml": None}),
+    "too many files": text({**RUN, **{f"{number}.csv": EMPTY for number in range(100_001)}}),
+    "a size below nothing": text({**RUN, "config.toml": [-1, EMPTY[1]]}),
+    "a size above all": text({**RUN, "config.toml": [2**62, EMPTY[1]]}),
+    "a size that is a fraction": text({**RUN, "config.toml": [0.5, EMPTY[1]]}),
+    "a size that is true": text({**RUN, "config.toml": [True, EMPTY[1]]}),
+    "a size that is a text": text({**RUN, "config.toml": ["0", EMPTY[1]]}),
+    "a checksum that is none": text({**RUN, "config.toml": [0, "abc"]}),
+    "a checksum in capitals": text({**RUN, "config.toml": [0, EMPTY[1].upper()]}),
+    "a checksum that is a path": text({**RUN, "config.toml": [0, "../" * 21 + "x"]}),
+    "an entry that is none": text({**RUN, "config.toml": None}),
     "one file on some systems": naming("a.csv", "A.csv"),
     "a file that is a folder": naming("a.csv", "a.csv/b.csv"),
     "a folder that is a file": naming("A.csv/b.csv", "a.csv"),
@@ -95,18 +97,26 @@ def test_j3_a_manifest_that_no_push_writes_is_refused_before_anything_lands(cli,
     there = tmp_path / "there"
     there.mkdir()
     (there / MANIFEST).write_text(CASES[case])
-    (there / "config.toml").touch()
+    for name in RUN:
+        (there / name).touch()
     refused = cli("pull", there, "copy")
     assert refused.code == 5, refused
     assert f"the manifest of {there} cannot be used" in refused.err
     assert "\x1b" not in refused.err
+    assert ("has no run_id" in refused.err) is (case == "no id"), "it is refused for what is wrong in it"
     assert sorted(os.listdir(tmp_path)) == ["there"]
+
+
+def test_the_manifest_that_the_hostile_ones_are_made_of_is_taken(cli, tmp_path):
+    offer(tmp_path / "there", text(RUN))
+    assert cli("pull", "there", "copy").code == 0
 
 
 def offer(folder, manifest, **files):
     folder.mkdir()
     (folder / MANIFEST).write_text(manifest)
-    (folder / "config.toml").touch()
+    for name in RUN:
+        (folder / name).touch()
     for name, raw in files.items():
         (folder / f"{name}.csv").write_bytes(raw)
 
@@ -124,7 +134,7 @@ def entry(raw):
     ],
 )
 def test_a_file_that_is_not_what_its_manifest_says_is_refused(cli, tmp_path, sent, words):
-    offer(tmp_path / "there", text({"config.toml": EMPTY, "a.csv": entry(b"right bytes")}), a=sent)
+    offer(tmp_path / "there", text({**RUN, "a.csv": entry(b"right bytes")}), a=sent)
     refused = cli("pull", "there", "copy")
     assert refused.code == 5
     assert words in refused.err
@@ -137,7 +147,7 @@ def test_a_file_that_is_not_what_its_manifest_says_is_refused(cli, tmp_path, sen
 @pytest.mark.parametrize("kind", ["link", "hard link", "pipe", "folder", "nothing"])
 def test_a_file_of_a_place_that_is_none_is_refused(cli, tmp_path, kind):
     (tmp_path / "secret").write_bytes(b"secret")
-    offer(tmp_path / "there", text({"config.toml": EMPTY, "a.csv": entry(b"secret")}))
+    offer(tmp_path / "there", text({**RUN, "a.csv": entry(b"secret")}))
     place = tmp_path / "there" / "a.csv"
     if kind == "link":
         place.symlink_to(tmp_path / "secret")
@@ -152,7 +162,7 @@ def test_a_file_of_a_place_that_is_none_is_refused(cli, tmp_path, kind):
 
 
 def test_what_is_larger_than_asked_for_is_refused_before_it_is_fetched(cli, tmp_path):
-    offer(tmp_path / "there", text({"config.toml": EMPTY, "a.csv": [3 * 10**9, "0" * 64]}))
+    offer(tmp_path / "there", text({**RUN, "a.csv": [3 * 10**9, "0" * 64]}))
     refused = cli("pull", "there", "copy", "--most-gb", 2)
     assert refused.code == 2
     assert "has 3,000,000,000 bytes, more than 2,000,000,000" in refused.err

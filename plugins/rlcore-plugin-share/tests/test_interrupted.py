@@ -57,7 +57,7 @@ class Memory(FilesPlace):
 
 def pushed(folder, **texts):
     """A manifest of CSV files beside a config, and where they are."""
-    files = {"config.toml": b"", **{f"{name}.csv": text.encode() for name, text in texts.items()}}
+    files = {"config.toml": b"", "run_id": b"", **{f"{name}.csv": text.encode() for name, text in texts.items()}}
     sources = {}
     for name, raw in files.items():
         sources[name] = folder / f"{hashlib.sha256(raw).hexdigest()[:8]}-{name}"
@@ -106,13 +106,13 @@ def test_a_push_that_is_cut_off_at_any_step_is_whole_or_nothing_and_goes_on(tmp_
 def test_a_push_again_transfers_what_is_missing_alone(tmp_path):
     manifest, sources = pushed(tmp_path, a="first", b="second", c="third")
     place = Memory()
-    place.steps = 7  # the unfinished manifest, and two of the four files
+    place.steps = 7  # the unfinished manifest, and two of the five files
     with pytest.raises(CutOffError):
         place.publish(manifest, sources, False)
     place.steps = 10**9
     place.written.clear()
-    assert place.publish(manifest, sources, False) == ["c.csv", "config.toml"]
-    assert place.written == [UNFINISHED, "c.csv", "config.toml", MANIFEST]
+    assert place.publish(manifest, sources, False) == ["c.csv", "config.toml", "run_id"]
+    assert place.written == [UNFINISHED, "c.csv", "config.toml", "run_id", MANIFEST]
 
 
 def test_a_file_that_changes_while_it_is_pushed_is_not_published(tmp_path):

@@ -8,28 +8,50 @@ import shutil
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from rlcore_plugin_share.manifest import MANIFEST
+from rlcore_plugin_share.places import web
 
 from rlcore.checkpoints import scan
 from rlcore.files import Lock
 
 needs_fsspec = pytest.mark.skipif(find_spec("fsspec") is None, reason="fsspec is not installed")
-NOT_PULLED = {"report.html"}
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder, and metrics.csv as well as the `fault` of its server lets it."""
+
+    def log_message(self, *arguments):
+        """Print nothing."""
+
+    def do_GET(self):
+        fault = self.server.fault if self.path.endswith("/metrics.csv") else ""
+        if not fault:
+            return super().do_GET()
+        if fault.isdecimal():
+            return self.send_error(int(fault), "\x1b[2J no")
+        if fault == "nothing":
+            return time.sleep(1.5)
+        raw = Path(self.translate_path(self.path)).read_bytes()
+        sent = {"half": raw[: len(raw) // 2], "huge": raw + b" " * 10_000_000, "wrong": raw[::-1]}[fault]
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(raw) if fault == "half" else len(sent)))
+        self.end_headers()
+        with suppress(OSError):  # who asked has gone
+            self.wfile.write(sent)
 
 
 @contextmanager
 def served(folder):
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *arguments):
-            """Print nothing."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(folder)))
+    server.fault = ""
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
+    yield server, f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
 
@@ -65,13 +87,45 @@ def test_a_run_arrives_with_every_byte_and_can_be_pushed_again(source, cli, tmp_
 
 def test_what_was_pushed_to_a_folder_can_be_served_and_pulled(source, cli, tmp_path, content):
     assert cli("push", source, tmp_path / "there" / "tiny").code == 0
-    with served(tmp_path / "there") as address:
+    with served(tmp_path / "there") as (_, address):
         pulled = cli("pull", f"{address}/tiny")
         assert pulled.code == 0, pulled.err
         refused = cli("push", source, f"{address}/tiny")
     assert content(source).items() <= content("tiny").items()
     assert refused.code == 2
     assert "can be pulled from and not pushed to" in refused.err
+
+
+FAULTS = {
+    "404": "has no metrics.csv",
+    "500": "HTTP Error 500",
+    "nothing": "timed out",
+    "half": "is damaged or cut off",
+    "huge": "is longer than its manifest says",
+    "wrong": "is damaged or cut off",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_pull_from_a_server_with_a_fault_leaves_nothing_complete_and_goes_on_later(
+    source, cli, tmp_path, monkeypatch, fault, content
+):
+    monkeypatch.setattr(web, "_SECONDS", 0.5)
+    assert cli("push", source, tmp_path / "there" / "tiny").code == 0
+    with served(tmp_path / "there") as (server, address):
+        server.fault = fault
+        refused = cli("pull", f"{address}/tiny")
+        assert refused.code == 5
+        assert FAULTS[fault] in refused.err
+        assert "run it again" in refused.err
+        assert "\x1b" not in refused.err
+        assert not (tmp_path / "tiny").exists()
+        server.fault = ""
+        pulled = cli("pull", f"{address}/tiny")
+    assert pulled.code == 0, pulled.err
+    assert content(source).items() <= content("tiny").items()
+    arrived = int(pulled.out.split("transferred ")[1].split()[0])
+    assert arrived < len(content("tiny")) - 1, "what had arrived was not fetched again"
 
 
 def test_a_pulled_run_is_evaluated_and_resumed(source, cli, tmp_path):

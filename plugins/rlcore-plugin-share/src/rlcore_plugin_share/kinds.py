@@ -64,8 +64,8 @@ KINDS: Final = {
             rf"(?!{CHECKPOINTS}/).+\.(?:csv|json|jsonl|png|jpg|gif|mp4|txt|log|md)",
             r"(?:[^/]+/)*events\.out\.tfevents\.[^/]+",
         ),
-        (CONFIG_FILE,),
-        f"a run folder, with {CONFIG_FILE}",
+        (CONFIG_FILE, ID_FILE),  # by the second one the core knows that the config is not the user's own
+        f"a run folder, with {CONFIG_FILE} and {ID_FILE}",
     ),
     "policy": Kind("policy", _pattern(POLICY), (), "a file that rlcore export wrote: .pt2, .onnx or .safetensors"),
     "dataset": Kind(

@@ -185,7 +185,7 @@ def _copy(remote: BinaryIO, local: BinaryIO, size: int, name: str) -> None:
         local.write(piece)
         left -= len(piece)
     if not left and remote.read(1):
-        raise StorageError(f"{name} is longer than its manifest says")
+        raise StorageError(f"{name} is longer than its manifest says; its place was changed, so run it again later")
 
 
 def _check_checkpoints(partial: Path) -> None:
