@@ -115,6 +115,16 @@ def test_a_push_again_transfers_what_is_missing_alone(tmp_path):
     assert place.written == [UNFINISHED, "c.csv", "config.toml", "run_id", MANIFEST]
 
 
+def test_a_push_again_puts_back_what_was_taken_away_or_cut_there(tmp_path):
+    manifest, sources = pushed(tmp_path, a="first", b="second", c="third")
+    place = Memory()
+    place.publish(manifest, sources, False)
+    del place.content["a.csv"]
+    place.content["b.csv"] = b"sec"
+    assert place.publish(manifest, sources, False) == ["a.csv", "b.csv"]
+    assert check(place, manifest) == manifest
+
+
 def test_a_file_that_changes_while_it_is_pushed_is_not_published(tmp_path):
     manifest, sources = pushed(tmp_path, a="first")
     sources["a.csv"].write_text("other")

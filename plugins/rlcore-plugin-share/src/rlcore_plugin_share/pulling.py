@@ -139,8 +139,11 @@ def _is_whole(partial: Path, name: str, entry: Entry) -> bool:
 
 
 def _hashed(stream: BinaryIO) -> Entry:
-    digest = hashlib.file_digest(stream, "sha256")
-    return Entry(os.fstat(stream.fileno()).st_size, digest.hexdigest())
+    digest, size = hashlib.sha256(), 0
+    while piece := stream.read(PIECE):
+        digest.update(piece)
+        size += len(piece)
+    return Entry(size, digest.hexdigest())
 
 
 def _check_space(partial: Path, needed: int) -> None:

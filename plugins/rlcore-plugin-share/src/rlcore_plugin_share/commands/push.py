@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rlcore_plugin_share.pushing import Pushed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Push, and print what was transferred and what stayed behind."""
-    from rlcore_plugin_share.manifest import shown
     from rlcore_plugin_share.pushing import push
 
     done = push(
@@ -38,13 +42,16 @@ def run(options: argparse.Namespace) -> int:
         with_secrets=options.with_secrets,
         private=options.private,
     )
+    print("\n".join(_lines(options.target, done)))
+    return 0
+
+
+def _lines(target: str, done: Pushed) -> Iterator[str]:
+    from rlcore_plugin_share.manifest import shown
+
     manifest = done.manifest
     size = sum(manifest.files[name].size for name in done.new)
-    print(
-        f"{options.target}: the {manifest.kind} {manifest.name}, {len(manifest.files)} files, {manifest.size:,} bytes"
-    )
     there = len(manifest.files) - len(done.new)
-    print(f"  transferred {len(done.new)} files, {size:,} bytes; {there} were there already")
-    for line in done.left:
-        print(f"  left behind: {shown(line)}")
-    return 0
+    yield f"{target}: the {manifest.kind} {manifest.name}, {len(manifest.files)} files, {manifest.size:,} bytes"
+    yield f"  transferred {len(done.new)} files, {size:,} bytes; {there} were there already"
+    yield from (f"  left behind: {shown(line)}" for line in done.left)

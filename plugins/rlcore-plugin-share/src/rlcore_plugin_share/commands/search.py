@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from rlcore.plugins import installed
 from rlcore_plugin_share.index import Listed, search
 from rlcore_plugin_share.index_place import read_index
 from rlcore_plugin_share.manifest import shown
+
+# of what a plugin provides, what fits the words first
+_MOST_PROVIDED: Final = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,30 +24,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--index", metavar="FILE_OR_URL", help="an index with its checksum beside it; default: the one of this version"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(options: argparse.Namespace) -> int:
     """Search, and print the plugins; the exit code is 0 also where there is none."""
-    here = {plugin.distribution for plugin in installed()}
     plugins = search(read_index(options.index), options.words)
-    if options.json:
-        rows = [asdict(plugin) | {"installed": plugin.distribution in here} for plugin in plugins]
-        print(json.dumps(rows, indent=1))
-        return 0
-    for plugin in plugins:
-        _show(plugin, plugin.distribution in here, options.words)
-    if not plugins:
-        print(f"no plugin of this index has all of: {' '.join(map(shown, options.words))}")
+    print("\n".join(_lines(plugins, [word.lower() for word in options.words])))
     return 0
 
 
-def _show(plugin: Listed, is_installed: bool, words: Sequence[str]) -> None:
-    state = "installed" if is_installed else f"pip install {plugin.distribution}"
-    print(f"{shown(plugin.name)}: {shown(plugin.summary)}  [{state}]")
-    asked = [word.lower() for word in words]
-    provides = sorted(plugin.provides, key=lambda text: not any(word in text.lower() for word in asked))
-    if provides:
-        print(f"  provides {shown(', '.join(provides[:8]))}{', …' if len(provides) > 8 else ''}")
-    if plugin.homepage:
-        print(f"  {shown(plugin.homepage)}")
+def _lines(plugins: Sequence[Listed], words: Sequence[str]) -> Iterator[str]:
+    here = {plugin.distribution for plugin in installed()}
+    for plugin in plugins:
+        state = "installed" if plugin.distribution in here else f"pip install {plugin.distribution}"
+        yield f"{plugin.name}: {shown(plugin.summary)}  [{state}]"
+        provides = sorted(plugin.provides, key=lambda text: not any(word in text.lower() for word in words))
+        if provides:
+            more = ", …" if len(provides) > _MOST_PROVIDED else ""
+            yield f"  provides {shown(', '.join(provides[:_MOST_PROVIDED]))}{more}"
+        if plugin.homepage:
+            yield f"  {shown(plugin.homepage)}"
+    if not plugins:
+        yield f"no plugin of this index has all of: {' '.join(map(shown, words))}"

@@ -120,10 +120,11 @@ class FilesPlace(Place):
         replaced only once the files in which the two differ are gone.
         """
         published = self._published(sizes)
-        if published == manifest:
+        there = {name for name, entry in manifest.files.items() if sizes.get(name) == entry.size}
+        if published == manifest and len(there) == len(manifest.files):
             return None
         if published is not None:
-            self._check_replaceable(published, overwrite)
+            self._check_replaceable(published, overwrite or published == manifest)
             self.put(UNFINISHED, iter([published.render()]))
         elif sizes and UNFINISHED not in sizes:
             raise ConfigError(
@@ -137,8 +138,7 @@ class FilesPlace(Place):
             if earlier.get(name) != manifest.files.get(name) and (name in earlier or name in manifest.files):
                 self.remove(name)
         self.put(UNFINISHED, iter([manifest.render()]))
-        same = (name for name, entry in manifest.files.items() if earlier.get(name) == entry)
-        return {name for name in same if sizes.get(name) == manifest.files[name].size}
+        return {name for name in there if earlier.get(name) == manifest.files[name]}
 
     def _published(self, sizes: Mapping[str, int]) -> Manifest | None:
         try:
