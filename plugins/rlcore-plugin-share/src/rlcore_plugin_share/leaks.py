@@ -18,8 +18,8 @@ _FORMS: Final[Mapping[str, re.Pattern[bytes]]] = {
         rb"|sk-[A-Za-z0-9_-]{32,}|xox[abprs]-[\w-]{10,}|AIza[\w-]{35})\b"
     ),
 }
-# that a piece begins with from the piece before, as a secret may lie across
-OVERLAP: Final = 512
+# bytes of the longest text of a known form
+_LONGEST_FORM: Final = 512
 
 
 class Scan:
@@ -27,6 +27,9 @@ class Scan:
 
     Args:
         config: of the run; the variables that it refers to count too.
+
+    Attributes:
+        overlap: how many bytes of a piece are looked at with the next piece too, as a secret may lie across.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -36,6 +39,7 @@ class Scan:
             for name, value in os.environ.items()
             if len(value) >= _SHORTEST and (name in referred or _SECRET_NAME.search(name))
         }
+        self.overlap = max(_LONGEST_FORM, *map(len, self._values), 0)
 
     def kinds_in(self, piece: bytes, is_text: bool) -> set[str]:
         """Return what is in a piece of a file; of known forms only where it is text, as noise looks like them."""

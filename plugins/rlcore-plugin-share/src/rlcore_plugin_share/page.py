@@ -107,14 +107,13 @@ def _dataset_facts(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _used(config: Mapping[str, Any], name: str) -> str:
-    """Return what a section names: the id of an env, or its component; of several policies, of each."""
+    """Return what a section names: the id of an env, or its component; of several policies, that of each."""
     section = config.get(name)
-    if isinstance(section, Mapping):
-        return str(section.get("id", section.get("use", "")))
-    policies = config.get("policy")
-    tables = policies if isinstance(policies, list) else []
-    uses = [text for table in tables if isinstance(table, Mapping) and (text := _used({**table, "policy": 0}, name))]
-    return ", ".join(dict.fromkeys(uses))
+    if not isinstance(section, Mapping):
+        return ""
+    tables = [section, *(table for table in section.values() if isinstance(table, Mapping))]
+    uses = [str(table.get("id") or table.get("use") or "") for table in tables]
+    return ", ".join(dict.fromkeys(filter(None, uses if uses[0] == "" else uses[:1])))
 
 
 def _tags(config: Mapping[str, Any]) -> list[str]:

@@ -14,7 +14,7 @@ from rlcore.errors import ConfigError, StorageError
 from rlcore.files import LOCK_FILE, in_use, plain_file
 from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE, ID_FILE, read_config, read_status
 from rlcore_plugin_share.kinds import KINDS, MADE, Kind, kind_of
-from rlcore_plugin_share.leaks import OVERLAP, Scan, written_out
+from rlcore_plugin_share.leaks import Scan, written_out
 from rlcore_plugin_share.manifest import MANIFEST, MOST_FILES, UNFINISHED, Entry, problem_of
 from rlcore_plugin_share.places.base import PIECE
 
@@ -170,7 +170,7 @@ def _examined(path: Path, look: Scan) -> tuple[Entry, set[str]]:
                 digest.update(piece)
                 size += len(piece)
                 kinds |= look.kinds_in(rest + piece, path.suffix in _TEXTS)
-                rest = piece[-OVERLAP:]
+                rest = piece[-look.overlap :]
     except (OSError, StorageError) as error:
         raise StorageError(f"{path} cannot be pushed: {error}") from error
     return Entry(size, digest.hexdigest()), kinds

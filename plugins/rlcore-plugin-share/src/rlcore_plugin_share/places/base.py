@@ -135,7 +135,7 @@ class FilesPlace(Place):
             self.remove(MANIFEST)
         earlier = self._unfinished() if published is None else published.files
         for name in sorted(sizes.keys() - {MANIFEST, UNFINISHED}):
-            if earlier.get(name) != manifest.files.get(name) and (name in earlier or name in manifest.files):
+            if earlier.get(name) != manifest.files.get(name):  # what is in neither is somebody else's
                 self.remove(name)
         self.put(UNFINISHED, iter([manifest.render()]))
         return {name for name in there if earlier.get(name) == manifest.files[name]}
