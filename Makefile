@@ -10,7 +10,8 @@ PLUGINS := $(wildcard plugins/*/)
 EDITABLE := -e .[test,parity] -e plugins/rlcore-plugin-agents[onnx,safetensors] -e plugins/rlcore-plugin-reports[plot] \
 	-e plugins/rlcore-plugin-gymnasium[mujoco,classic-control,box2d,highway,minatar,minigrid] \
 	-e plugins/rlcore-plugin-assistants[mcp] -e plugins/rlcore-plugin-jax[gymnax] -e plugins/rlcore-plugin-pettingzoo[mpe] \
-	$(addprefix -e ,$(filter-out %agents/ %assistants/ %envpool/ %gymnasium/ %jax/ %pettingzoo/ %reports/,$(PLUGINS)))
+	-e plugins/rlcore-plugin-share[fsspec,hub] \
+	$(addprefix -e ,$(filter-out %agents/ %assistants/ %envpool/ %gymnasium/ %jax/ %pettingzoo/ %reports/ %share/,$(PLUGINS)))
 PEERS := .venv-peers
 JAX := .venv-jax
 # on a machine with a GPU: beside the torch that it has, and what the benchmarks and tests there need

@@ -23,6 +23,7 @@ from typing import Final
 import hook_points
 import interfaces
 import measured
+import plugin_index
 import preset_tables
 import rooms
 from keys import key_table
@@ -113,6 +114,7 @@ def _signature(action: argparse.Action) -> str:
     name = action.option_strings[-1] if action.option_strings else ""
     value = "" if action.nargs == 0 else str(action.metavar or action.dest.upper())
     value = f"[{value}]" if action.nargs == "?" else f"{value}..." if action.nargs == "+" else value
+    value = f"[{value}...]" if action.nargs == "*" else value
     return f"{name} {value}".strip()
 
 
@@ -220,6 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stale = []
     made = {} if check else made_pages()
     wanted = {page: regenerated(page.read_text()) for page in written_pages()} | made
+    wanted |= plugin_index.index_files()
     for page, new in wanted.items():
         if not page.exists() or page.read_text() != new:
             stale.append(page.relative_to(ROOT))

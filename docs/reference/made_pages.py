@@ -36,7 +36,8 @@ the component says its default.
 _CATALOGUE: Final = """# Catalogue of plugins
 
 The distributions of this repository, and what each provides. All share one version. A config that names a component of
-a plugin that is not installed is answered with the command that installs it.
+a plugin that is not installed is answered with the command that installs it. `rlcore plugins search WORDS` searches
+this table, and [an index of others](../howto/share.md#search-plugins) in the same way.
 """
 _ELSEWHERE: Final = """`rlcore plugins list` shows what is installed on your machine, plugins of others included.
 A plugin of somebody else is any package with an entry point in the group `rlcore`. [The first

@@ -8,7 +8,6 @@ from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
     from rlcore.buffers.minibatch import Minibatch as Minibatch
-    from rlcore.buffers.minibatch import RowMinibatch as RowMinibatch
     from rlcore.buffers.minibatch import SequenceMinibatch as SequenceMinibatch
     from rlcore.buffers.rollout import most_minibatches as most_minibatches
     from rlcore.buffers.rollout import rows as rows
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
-        "rlcore.buffers.minibatch": "Minibatch RowMinibatch SequenceMinibatch",
+        "rlcore.buffers.minibatch": "Minibatch SequenceMinibatch",
         "rlcore.buffers.rollout": "most_minibatches rows",
     },
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlcore.errors import UnwrittenEntryError
 from rlcore.types import Key
-from rlcore.types.mappings import FoundEntries, Rows
+from rlcore.types.mappings import FoundEntries
 
 if TYPE_CHECKING:
     import torch
@@ -77,34 +77,6 @@ class Minibatch(FoundEntries):
         for key, value in self.items():
             result.set(key, value)
         return result
-
-
-class RowMinibatch(Minibatch):
-    """Some rows of columns that stay where they are: a compiled update gathers what it reads of them by itself.
-
-    Args:
-        columns: all rows by key, `[row, *shape]`; the same mapping for as long as they are the same tensors.
-        places: of the rows that are meant, int64 `[sample]`.
-        further: the keys of entries that are no columns.
-        gather: returns the entry `[sample, ...]` of a column; called once per key at most.
-    """
-
-    __slots__ = ("_rows",)
-
-    def __init__(
-        self, columns: Mapping[Key, Tensor], places: Tensor, further: tuple[Key, ...], gather: Callable[[Key], Tensor]
-    ) -> None:
-        super().__init__(places.shape[0], (*columns, *further), gather)
-        self._rows = Rows(columns, places)
-
-    @property
-    def rows(self) -> Rows | None:
-        """Where they lie; None once an entry of the columns was read or replaced."""
-        columns = self._rows.columns
-        for key in dict.keys(self):
-            if key in columns:
-                return None
-        return self._rows
 
 
 class SequenceMinibatch(Minibatch):

@@ -27,7 +27,7 @@ _COMMANDS: Final = {
 # commands that build parts, or look at what their config sections may hold
 _NEED_TORCH: Final = ("config", "env", "evaluate", "export", "init", "prove", "train", "watch")
 # commands that are there for what they do; all others are there for what they print
-_PRINT_BESIDES: Final = ("train", "prove", "sync", "plot", "report")
+_PRINT_BESIDES: Final = ("train", "prove", "sync", "plot", "report", "push", "pull")
 
 # how long what plugins left in the process of a command without --grace may take to end
 _END_SECONDS: Final = 20.0

@@ -165,6 +165,14 @@ PUBLISHED: Final = {
             "model": ("actor-critic", "crossq", "discrete-actor-critic", "recurrent-actor-critic"),
         },
     ),
+    "share": Published(
+        {},
+        commands={
+            "plugins.search": "search an index of plugins, installed or not",
+            "pull": "pull a run, policy or dataset that was pushed; nothing of it is run",
+            "push": "push a run, policy or dataset to a folder, an object store or the Hugging Face hub",
+        },
+    ),
     "spool": Published({}, commands={"sync": "send what the loggers of a run left waiting for their servers"}),
     "tdmpc2": Published({"loss": ("tdmpc2",), "model": ("tdmpc2",)}),
     "tensorboard": Published({"logger": ("tensorboard",)}, {"rlcore.loggers": {"TensorboardLogger": "logger"}}),

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
+from rlcore_plugin_replay.row_minibatch import RowMinibatch
 
-from rlcore.buffers import RowMinibatch
 from tests.unit.learners.test_gradient import TwoParts, make, weights
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("fresh_compiler")]

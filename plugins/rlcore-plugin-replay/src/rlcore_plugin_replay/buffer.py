@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rlcore.buffers import Minibatch, RowMinibatch
+from rlcore.buffers import Minibatch
 from rlcore.errors import StorageError
 from rlcore.state import check_array
 from rlcore.types import Context, Key
@@ -19,6 +19,7 @@ from rlcore_plugin_replay.layout import RowLayout
 from rlcore_plugin_replay.n_step import STEPS
 from rlcore_plugin_replay.packing import Batch
 from rlcore_plugin_replay.ring import Ring
+from rlcore_plugin_replay.row_minibatch import RowMinibatch
 from rlcore_plugin_replay.stacks import OBSERVATION, StackConfig, Stacks, check_same_kind, stacks_of
 from rlcore_plugin_replay.takes_sequences import take_steps
 

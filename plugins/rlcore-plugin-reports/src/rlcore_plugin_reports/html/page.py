@@ -45,17 +45,18 @@ def run_files(folders: Sequence[Path]) -> list[RunFiles]:
     return [RunFiles(folder) for folder in folders]
 
 
-def write_report(folders: Sequence[Path], output: Path) -> Path:
+def write_report(folders: Sequence[Path], output: Path, linked: bool = True) -> Path:
     """Write the page. Runs whose configs differ in name, folder and seed alone are one line with its spread.
 
     Args:
         folders: run folders.
         output: the HTML file, replaced as a whole.
+        linked: whether it links the run folders, from where it lies.
 
     Raises:
         ConfigError: a folder is none of a run, or the page cannot be written.
     """
-    text = page(run_files(folders), output.parent)
+    text = page(run_files(folders), output.parent if linked else None)
     try:
         _check_replaceable(output)
         with replacing(output) as place:
