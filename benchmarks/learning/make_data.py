@@ -110,7 +110,7 @@ def row(folder: Path) -> str:
 
 
 def main() -> None:
-    """Make them, and write the table of all that are there."""
+    """Make them, and write the rows of all that are there into the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="+", choices=list(MAKERS))
     for name in parser.parse_args().names:
@@ -118,7 +118,11 @@ def main() -> None:
             MAKERS[name]()
     titles = ("dataset", "episodes", "steps", "mean return", "of the best tenth", "best", "checksum")
     head = f"| {' | '.join(titles)} |\n{'|---' * len(titles)}|"
-    lines = [row(folder) for folder in sorted(DATA.iterdir()) if (folder / "metadata.json").exists()]
+    # those that were made elsewhere keep theirs
+    rows = {line.split(" | ")[0]: line for line in TABLE.read_text().splitlines()[4:]}
+    made = [row(folder) for folder in DATA.iterdir() if (folder / "metadata.json").exists()]
+    rows |= {line.split(" | ")[0]: line for line in made}
+    lines = [rows[name] for name in sorted(rows)]
     text = "\n".join(["# Datasets", "", head, *lines])
     TABLE.write_text(text + "\n")
     print(text)
