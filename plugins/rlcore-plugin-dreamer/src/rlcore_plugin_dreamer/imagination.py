@@ -1,4 +1,4 @@
-"""Rollouts of the actor in the world model."""
+"""Rollouts in the world model: of its actor, and of an episode that was played."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from rlcore_plugin_dreamer.categorical import one_hot, sample
-from rlcore_plugin_dreamer.rssm import Latent
+from rlcore_plugin_dreamer.rssm import RSSM, Latent
 
 if TYPE_CHECKING:
     from rlcore_plugin_dreamer.model import DreamerModel
@@ -48,3 +48,26 @@ def imagine(model: DreamerModel, start: Latent, uniform: Tensor, noise: Tensor) 
             index = sample(rssm.prior(deter).exp(), uniform[time])
             latent = Latent(deter, one_hot(index, rssm.classes).to(deter.dtype).flatten(-2))
     return Imagined(torch.stack(features), torch.stack(taken))
+
+
+@torch.no_grad()
+def follow(rssm: RSSM, tokens: Tensor, action: Tensor, shown: Tensor, uniform: Tensor) -> Latent:
+    """Return the states of an episode `[time, ...]`, inferred where its observation is shown, and predicted elsewhere.
+
+    Args:
+        rssm: the recurrent model.
+        tokens: encoded observations, `[time, token]`.
+        action: encoded, that led to each, `[time, action]`; 0 at the first.
+        shown: bool `[time]`.
+        uniform: numbers in [0, 1), `[time, latent]`.
+    """
+    step, (prepare, posterior) = rssm.transition(), rssm.posterior()
+    from_tokens, from_action = prepare(tokens).unsqueeze(1), rssm.encoded_action(action).unsqueeze(1)
+    latent, states = rssm.initial(1), []
+    for time, is_shown in enumerate(shown.tolist()):
+        deter = step(*latent, from_action[time])
+        log_probs = posterior(deter, from_tokens[time]) if is_shown else rssm.prior(deter)
+        index = sample(log_probs.exp(), uniform[time].unsqueeze(0))
+        latent = Latent(deter, one_hot(index, rssm.classes).to(deter.dtype).flatten(-2))
+        states.append(latent)
+    return Latent(*(torch.cat(parts) for parts in zip(*states, strict=True)))

@@ -59,3 +59,7 @@ class VectorDecoder(nn.Module):
     def observations(self, predicted: Tensor) -> Tensor:
         """Return the observations `[..., size]` that are predicted."""
         return symexp(predicted)
+
+    def compared(self, observation: Tensor) -> Tensor:
+        """Return observations `[..., size]` in the form of predicted ones: as they are."""
+        return observation.float()
