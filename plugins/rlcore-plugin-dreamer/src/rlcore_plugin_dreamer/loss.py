@@ -13,13 +13,13 @@ from torch.nn import functional
 from rlcore.errors import ConfigError
 from rlcore.learners import TargetUpdater
 from rlcore.types import FIRST, MASK, POLICY_STATE, Context, Key, Loss
+from rlcore_plugin_dreamer.bins import expectation, two_hot_loss
 from rlcore_plugin_dreamer.categorical import divergence
 from rlcore_plugin_dreamer.imagination import Imagined, imagine
 from rlcore_plugin_dreamer.model import DreamerModel
 from rlcore_plugin_dreamer.returns import lambda_returns
 from rlcore_plugin_dreamer.rssm import Latent, Observed
 from rlcore_plugin_dreamer.sequences import Sequences
-from rlcore_plugin_dreamer.symlog import expectation, two_hot_loss
 
 
 class DreamerLoss(nn.Module, Loss):

@@ -17,6 +17,7 @@ from rlcore.envs import FLATTENED, Packed
 from rlcore.errors import ConfigError
 from rlcore.types import Context
 from rlcore_plugin_dreamer.actions import actions_of
+from rlcore_plugin_dreamer.bins import BINS, symexp_bins
 from rlcore_plugin_dreamer.images import ImageDecoder, ImageEncoder, Images, convolutions, depths_of
 from rlcore_plugin_dreamer.imagination import follow
 from rlcore_plugin_dreamer.layers import Head
@@ -24,7 +25,6 @@ from rlcore_plugin_dreamer.policy import CarriedState, DreamerPolicy
 from rlcore_plugin_dreamer.returns import ReturnBounds
 from rlcore_plugin_dreamer.rssm import RSSM
 from rlcore_plugin_dreamer.sizes import SIZES, Size, Widths
-from rlcore_plugin_dreamer.symlog import BINS, symexp_bins
 from rlcore_plugin_dreamer.vectors import VectorDecoder, VectorEncoder
 
 

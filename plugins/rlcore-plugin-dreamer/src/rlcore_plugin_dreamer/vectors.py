@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import torch
+from rlcore_plugin_mlp.symlog import symexp, symlog
 from torch import Tensor, nn
 
 from rlcore_plugin_dreamer.layers import Head, hidden_layers
-from rlcore_plugin_dreamer.symlog import symexp, symlog
 
 
 class VectorEncoder(nn.Module):
