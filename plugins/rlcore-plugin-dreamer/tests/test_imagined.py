@@ -16,14 +16,14 @@ def test_states_are_inferred_where_an_observation_is_shown_and_predicted_elsewhe
     generator = torch.Generator().manual_seed(0)
     seen = observations(spec, 1 + steps)
     uniform = torch.rand(1 + steps, rssm.latents, generator=generator)
-    noise = actions.noise((1 + steps, 1), generator)
+    noise = actions.noise((steps, 1), generator)
     with torch.no_grad():
         tokens = model.encoder(seen)
         none = torch.zeros(1 + steps, actions.inputs)
         shown = torch.arange(1 + steps) < 1
         first = follow(rssm, tokens[:1], none[:1], shown[:1], uniform[:1])
         imagined = imagine(model, first, uniform[1:].unsqueeze(1), noise)
-        led = torch.cat([none[:1], imagined.action[:-1, 0]])
+        led = torch.cat([none[:1], imagined.action[:, 0]])
         alone = follow(rssm, tokens, led, shown, uniform)
         inferred = follow(rssm, tokens, led, torch.ones_like(shown), uniform)
         begins = shown.view(-1, 1, 1)

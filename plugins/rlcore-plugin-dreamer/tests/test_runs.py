@@ -80,6 +80,6 @@ def test_kills_within_an_update_leave_a_run_equal(tmp_path):
     whole = finished(tmp_path / "whole", sections)
     folder = tmp_path / "killed"
     killed(folder, sections, "imagining", 7, resume=False)
-    killed(folder, sections, "stepping", 100, resume=True)
+    killed(folder, sections, "stepping", 5, resume=True)
     killed(folder, sections, "imagining", 2, resume=True)
     assert finished(folder, sections, resume=True) == whole

@@ -24,4 +24,6 @@ def two_hot(values: Tensor, lower: Tensor, upper_share: Tensor) -> Tensor:
         lower: number of the lower bin, int64 `[..., 1]`.
         upper_share: weight of the bin above it, between 0 and 1, `[..., 1]`.
     """
-    return torch.lerp(values.gather(-1, lower), values.gather(-1, lower + 1), upper_share)
+    # gathered together: the gradient of each gather is a tensor of all bins
+    both = values.gather(-1, torch.cat([lower, lower + 1], -1))
+    return torch.lerp(both[..., :1], both[..., 1:], upper_share)
