@@ -58,4 +58,6 @@ def test_watch_refuses_models_that_imagine_nothing(cli, workdir):
     outcome = cli("watch", "toy", "--imagined", "--video", "imagined.mp4", "--trust")
     assert outcome.code == 2
     assert "has no method imagine" in outcome.err
+    both = cli("watch", "toy", "--imagined", "--video", "imagined.mp4", "--agent", "policy.pt2")
+    assert "--agent plays a file: leave one out" in both.err
     assert not (workdir / "imagined.mp4").exists()

@@ -19,6 +19,7 @@ from rlcore_plugin_agents.side_by_side import drawn, joined
 from rlcore_plugin_agents.stage import Stage
 
 if TYPE_CHECKING:
+    from tensordict import TensorDict
     from torch import Tensor
 
 # steps that a model sees before it goes on alone, as in the figures of Dreamer's papers
@@ -57,6 +58,14 @@ class Imagines(Protocol):
         ...
 
 
+class _Played(TransformedEnv):
+    """Shows rewards as they are; transforms may change those of a batch."""
+
+    def batch(self, batch: TensorDict) -> TensorDict:
+        """Return the batch."""
+        return batch
+
+
 class Filmed(NamedTuple):
     """The steps of an episode beside those that were imagined.
 
@@ -74,8 +83,8 @@ class Filmed(NamedTuple):
 def film_imagined(stage: Stage, seeds: range, file: Path, steps: int) -> Iterator[tuple[int, float, int]]:
     """Play one episode after another, and write each beside what the model imagines; yield seed, return and length.
 
-    The model sees `SHOWN` steps, imagines so many, sees the next ones, and so on. Episodes are cut where they
-    would have more than 1,000 steps together.
+    The model sees `SHOWN` steps, imagines so many, sees the next ones, and so on. Episodes that have more
+    than 1,000 steps together are cut.
 
     Raises:
         ConfigError: the model imagines no observations.
@@ -89,7 +98,7 @@ def film_imagined(stage: Stage, seeds: range, file: Path, steps: int) -> Iterato
             "--imagined out to see the real episodes"
         )
     pictures: list[Tensor] = []
-    with closing(TransformedEnv(stage.env(1), stage.context.transforms)) as env:
+    with closing(_Played(stage.env(1), stage.context.transforms)) as env:
         for seed in seeds:
             longest = max(1, min(env.spec.max_episode_steps or _MOST, _MOST // len(seeds)))
             shown = torch.arange(longest) % (SHOWN + steps) < SHOWN
@@ -101,7 +110,7 @@ def film_imagined(stage: Stage, seeds: range, file: Path, steps: int) -> Iterato
     rlcore.write_mp4(file, torch.stack(pictures), _FPS)
 
 
-def _episode(model: Any, env: TransformedEnv, seed: int, shown: Tensor, device: torch.device) -> Filmed:
+def _episode(model: Any, env: _Played, seed: int, shown: Tensor, device: torch.device) -> Filmed:
     """Play an episode without exploration, of at most as many steps as `shown` has, and let the model imagine it."""
     with set_exploration_type(ExplorationType.DETERMINISTIC):
         batch = rollout(env, len(shown), model.policy, seed=seed, device=device)

@@ -39,6 +39,8 @@ def run(options: argparse.Namespace) -> int:
         check_video(video)
     elif options.imagined is not None:
         raise ConfigError("--imagined makes a video: say where it goes with --video FILE")
+    if options.imagined is not None and options.agent is not None:
+        raise ConfigError("--imagined asks the world model of the checkpoint, and --agent plays a file: leave one out")
     stage = set_stage(
         Path(options.run),
         best=options.best,
