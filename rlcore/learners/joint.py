@@ -68,7 +68,7 @@ class JointGradients:
         if [len(views) for views in self._gradients] != [len(step.parameters) for step in self._steps]:
             self._allocate()
         if rows:
-            # what the optimizers that do not step now had in an earlier update
+            # forget what the optimizers that do not step now had in an earlier update
             if len(due) < len(self._steps):
                 self.flat.zero_()
             for number in due:
