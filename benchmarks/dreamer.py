@@ -211,7 +211,7 @@ class _Decoded(nn.Module):
 
 
 def _symexp_bins() -> Tensor:
-    from rlcore_plugin_dreamer.symlog import symexp_bins
+    from rlcore_plugin_dreamer.bins import symexp_bins
 
     return symexp_bins(BINS)
 

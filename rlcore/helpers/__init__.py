@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rlcore_plugin_torchrl.helpers.collectors import sync_sync_collector as sync_sync_collector
     from rlcore_plugin_torchrl.helpers.dqn import make_dqn_loss as make_dqn_loss
     from rlcore_plugin_torchrl.helpers.dqn import make_target_updater as make_target_updater
+    from rlcore_plugin_torchrl.helpers.dreamer import make_dreamer as make_dreamer
     from rlcore_plugin_torchrl.helpers.envs import parallel_env_constructor as parallel_env_constructor
     from rlcore_plugin_torchrl.helpers.envs import transformed_env_constructor as transformed_env_constructor
     from rlcore_plugin_torchrl.helpers.frames import correct_for_frame_skip as correct_for_frame_skip

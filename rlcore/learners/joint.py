@@ -68,7 +68,9 @@ class JointGradients:
         if [len(views) for views in self._gradients] != [len(step.parameters) for step in self._steps]:
             self._allocate()
         if rows:
-            self._clear(due)
+            # forget what the optimizers that do not step now had in an earlier update
+            if len(due) < len(self._steps):
+                self.flat.zero_()
             for number in due:
                 self._write(number, *self._steps[number].gradients())
         self._sum(rows)
@@ -78,11 +80,6 @@ class JointGradients:
     def sum_written(self) -> None:
         """Sum what each rank wrote into the vector, where all count as often as they have rows; divided later."""
         self._group.sum_(self.flat)
-
-    def _clear(self, due: Sequence[int]) -> None:
-        """Forget what the optimizers that do not step now had in an earlier update."""
-        if len(due) < len(self._steps):
-            self.flat.zero_()
 
     def _write(self, number: int, gradients: Sequence[Tensor | None], total: Tensor) -> None:
         """Set what this rank has for an optimizer.

@@ -250,6 +250,7 @@ PUBLISHED: Final = {
                     "helpers.collectors": "make_collector_offpolicy make_collector_onpolicy sync_async_collector "
                     "sync_sync_collector",
                     "helpers.dqn": "make_dqn_loss make_target_updater",
+                    "helpers.dreamer": "make_dreamer",
                     "helpers.envs": "parallel_env_constructor transformed_env_constructor",
                     "helpers.frames": "correct_for_frame_skip",
                     "helpers.logging_settings": "LoggerConfig",

@@ -178,12 +178,12 @@ class Plain:
     def imagined(self, deter, stoch, uniforms, noises):
         """Return features and actions of a rollout."""
         features, actions = [np.concatenate([deter, stoch])], []
-        for uniform, noise in zip(uniforms, noises, strict=False):
+        for uniform, noise in zip(uniforms, noises, strict=True):
             actions.append(self.action(features[-1], noise))
             deter = self.next_deter(deter, stoch, actions[-1])
             stoch = self.latent(self.prior(deter), uniform)
             features.append(np.concatenate([deter, stoch]))
-        return features, [*actions, self.action(features[-1], noises[-1])]
+        return features, actions
 
 
 def losses(plain, sequences, noise, bounds, discount=1 - 1 / 333, lam=0.95):
@@ -193,7 +193,7 @@ def losses(plain, sequences, noise, bounds, discount=1 - 1 / 333, lam=0.95):
         plain: the networks.
         sequences: dicts with `begin` (deter, stoch, encoded action), `first`, `observations`, one more than `actions`
             (encoded), `rewards` and `ends`.
-        noise: of each sequence and observation: `posterior`, `prior` `[step][latent]`, `action` `[step + 1]`.
+        noise: of each sequence and observation: `posterior`, `prior` `[step][latent]`, `action` `[step]`.
         bounds: percentiles so far.
     """
     world = {name: [] for name in ("observation", "reward", "continuation", "dynamics", "representation")}

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from rlcore_plugin_dreamer import categorical, returns, symlog
+from rlcore_plugin_dreamer import bins as binned
+from rlcore_plugin_dreamer import categorical, returns
 from rlcore_plugin_dreamer.laprop import LaProp
+from rlcore_plugin_mlp import symlog
 from rlcore_plugin_testing.small_run import make_run
 
 from rlcore.types import FIRST, MASK, POLICY_STATE
@@ -111,14 +113,14 @@ def test_the_sequences_of_that_test_have_all_that_there_is():
 
 
 def test_bins_are_symexp_of_a_grid_and_symmetric():
-    bins = symlog.symexp_bins(symlog.BINS)
+    bins = binned.symexp_bins(binned.BINS)
     assert bins.numpy() == pytest.approx(plain.bins(), rel=1e-5)
     assert torch.equal(bins, -bins.flip(0))
     assert bins[127] == 0
 
 
 def test_a_uniform_distribution_has_a_mean_of_exactly_0():
-    assert (symlog.expectation(torch.zeros(3, symlog.BINS), symlog.symexp_bins(symlog.BINS)) == 0).all()
+    assert (binned.expectation(torch.zeros(3, binned.BINS), binned.symexp_bins(binned.BINS)) == 0).all()
 
 
 def test_symexp_is_the_inverse_of_symlog(random):
@@ -129,17 +131,17 @@ def test_symexp_is_the_inverse_of_symlog(random):
 
 @pytest.mark.parametrize("target", [0.0, -0.3, 1e3, -1e9, 1e9, "a bin", "last"])
 def test_two_hot_losses_weigh_the_two_bins_around(target, random):
-    grid = symlog.symexp_bins(symlog.BINS).double()
+    grid = binned.symexp_bins(binned.BINS).double()
     target = {"a bin": float(grid[40]), "last": float(grid[-1])}.get(target, target)
-    logits = torch.tensor(random.normal(size=symlog.BINS))
-    found = symlog.two_hot_loss(logits.log_softmax(-1), torch.tensor(target, dtype=torch.float64), grid)
+    logits = torch.tensor(random.normal(size=binned.BINS))
+    found = binned.two_hot_loss(logits.log_softmax(-1), torch.tensor(target, dtype=torch.float64), grid)
     assert found.item() == pytest.approx(plain.two_hot_loss(logits.numpy(), target, grid.numpy()))
 
 
 def test_a_trained_two_hot_distribution_predicts_its_target():
-    bins = symlog.symexp_bins(symlog.BINS)
+    bins = binned.symexp_bins(binned.BINS)
     logits = torch.tensor(plain.two_hot(123.4, bins.double().numpy())).log()
-    assert symlog.expectation(logits, bins.double()).item() == pytest.approx(123.4)
+    assert binned.expectation(logits, bins.double()).item() == pytest.approx(123.4)
 
 
 def test_unimix_and_divergence_are_those_of_the_equations(random):

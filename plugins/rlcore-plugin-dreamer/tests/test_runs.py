@@ -80,6 +80,24 @@ def test_kills_within_an_update_leave_a_run_equal(tmp_path):
     whole = finished(tmp_path / "whole", sections)
     folder = tmp_path / "killed"
     killed(folder, sections, "imagining", 7, resume=False)
-    killed(folder, sections, "stepping", 100, resume=True)
+    killed(folder, sections, "stepping", 2, resume=True)
     killed(folder, sections, "imagining", 2, resume=True)
     assert finished(folder, sections, resume=True) == whole
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["torch-export", "onnx"])
+def test_an_export_infers_latents_as_the_run_does(kind, cli, workdir):
+    """The file is compared with the agent as it is written; an evaluation goes from state to state."""
+    if kind == "onnx":
+        pytest.importorskip("onnxscript")
+        pytest.importorskip("onnxruntime")
+    make_run(folder=workdir, sections={**NUMBERS, "checkpoint": {"use": "torch", "every": 32}}).trainer.train()
+    file = "policy.onnx" if kind == "onnx" else "policy.pt2"
+    outcome = cli("export", "toy", "--format", kind, "--output", file, "--trust")
+    assert outcome.code == 0, outcome.err
+    of_run, of_file = (
+        json.loads(cli("evaluate", "toy", "--json", "--trust", *more).out)["returns"]
+        for more in ((), ("--agent", file))
+    )
+    assert of_file == pytest.approx(of_run, rel=1e-4)

@@ -4,9 +4,10 @@ import math
 
 import pytest
 import torch
+from rlcore_plugin_mlp.symlog import symexp, symlog
 from rlcore_plugin_tdmpc2.dropout import dropout_mask
 from rlcore_plugin_tdmpc2.scale import PercentileScale
-from rlcore_plugin_tdmpc2.two_hot import TwoHot, symexp, symlog
+from rlcore_plugin_tdmpc2.two_hot import TwoHot
 
 
 def two_hot(number, bins, low, high):

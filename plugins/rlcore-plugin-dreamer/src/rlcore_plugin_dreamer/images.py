@@ -161,6 +161,11 @@ class ImageDecoder(nn.Module):
         """Return the images `[..., channel, height, width]` that are predicted, between 0 and 1."""
         return predicted
 
+    def compared(self, observation: Tensor) -> Tensor:
+        """Return observations `[..., *shape]` in the form of predicted ones, `[..., channel, height, width]`."""
+        leading, rows = self.image.rows(observation)
+        return torch.unflatten(rows, 0, leading)
+
 
 def depths_of(widths: Widths, count: int) -> list[int]:
     """Return the channels of so many convolutions."""

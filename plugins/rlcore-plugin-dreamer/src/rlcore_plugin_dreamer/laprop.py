@@ -49,34 +49,48 @@ class LaProp(torch.optim.Optimizer):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    self._move(parameter, parameter.grad, group)
+            moved = [parameter for parameter in group["params"] if parameter.grad is not None]
+            if moved:
+                self._move(moved, [parameter.grad for parameter in moved], group)
         return loss
 
-    def _move(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
-        state = self.state[parameter]
+    def _move(self, parameters: list[Tensor], gradients: list[Tensor], group: dict[str, Any]) -> None:
+        """Change parameters by their gradients, all by the same few calls."""
+        states = [self._state_of(parameter) for parameter in parameters]
+        steps = [float(state["step"]) for state in states]  # so far; the first one is taken at a rate of 0
+        torch._foreach_add_([state["step"] for state in states], 1.0)
+        momenta, scales = ([state[name] for state in states] for name in ("momentum", "scale"))
+        beta, beta_scale = group["beta_momentum"], group["beta_scale"]
+        gradients = _clipped(parameters, gradients, group)
+        torch._foreach_mul_(scales, beta_scale)
+        torch._foreach_addcmul_(scales, gradients, gradients, 1 - beta_scale)
+        roots = torch._foreach_div(scales, [1 - beta_scale ** (step + 1) for step in steps])
+        torch._foreach_sqrt_(roots)
+        torch._foreach_add_(roots, group["eps"])
+        torch._foreach_lerp_(momenta, torch._foreach_div(gradients, roots), 1 - beta)
+        warmup = group["warmup"]
+        rates = [group["lr"] * (min(1.0, step / warmup) if warmup else 1.0) for step in steps]
+        if group["weight_decay"]:
+            torch._foreach_mul_(parameters, [1 - rate * group["weight_decay"] for rate in rates])
+        moves = [-rate / (1 - beta ** (step + 1)) for rate, step in zip(rates, steps, strict=True)]
+        torch._foreach_add_(parameters, torch._foreach_mul(momenta, moves))
+
+    def _state_of(self, parameter: Tensor) -> dict[str, Tensor]:
+        """Return the count of steps and the moments of a parameter, zeros at first."""
+        state: dict[str, Tensor] = self.state[parameter]
         if not state:
             state["step"] = torch.zeros((), dtype=torch.float32)
             state["momentum"], state["scale"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
-        steps = float(state["step"])  # so far; the first one is taken at a rate of 0
-        state["step"] += 1
-        momentum, scale = state["momentum"], state["scale"]
-        beta, beta_scale = group["beta_momentum"], group["beta_scale"]
-        gradient = _clipped(parameter, gradient, group)
-        scale.mul_(beta_scale).addcmul_(gradient, gradient, value=1 - beta_scale)
-        root = (scale / (1 - beta_scale ** (steps + 1))).sqrt_().add_(group["eps"])
-        momentum.lerp_(gradient / root, 1 - beta)
-        rate = group["lr"] * (min(1.0, steps / group["warmup"]) if group["warmup"] else 1.0)
-        if group["weight_decay"]:
-            parameter.mul_(1 - rate * group["weight_decay"])
-        parameter.add_(momentum, alpha=-rate / (1 - beta ** (steps + 1)))
+        return state
 
 
-def _clipped(parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> Tensor:
-    """Return the gradient of a tensor, no longer than the tensor allows."""
+def _clipped(parameters: list[Tensor], gradients: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
+    """Return the gradients of tensors, each no longer than its tensor allows."""
     if not group["clipping"]:
-        return gradient
-    limit: Tensor = parameter.norm().clamp_(min=group["least_norm"]).mul_(group["clipping"])
-    factor: Tensor = (gradient.norm() / limit).clamp_(min=1.0)
-    return gradient / factor
+        return gradients
+    limits = torch._foreach_norm(parameters)
+    torch._foreach_clamp_min_(limits, group["least_norm"])
+    torch._foreach_mul_(limits, group["clipping"])
+    factors = torch._foreach_div(torch._foreach_norm(gradients), limits)
+    torch._foreach_clamp_min_(factors, 1.0)
+    return list(torch._foreach_div(gradients, factors))

@@ -13,13 +13,13 @@ from torch.nn import functional
 from rlcore.errors import ConfigError
 from rlcore.learners import TargetUpdater
 from rlcore.types import FIRST, MASK, POLICY_STATE, Context, Key, Loss
+from rlcore_plugin_dreamer.bins import expectation, two_hot_loss
 from rlcore_plugin_dreamer.categorical import divergence
 from rlcore_plugin_dreamer.imagination import Imagined, imagine
 from rlcore_plugin_dreamer.model import DreamerModel
 from rlcore_plugin_dreamer.returns import lambda_returns
 from rlcore_plugin_dreamer.rssm import Latent, Observed
 from rlcore_plugin_dreamer.sequences import Sequences
-from rlcore_plugin_dreamer.symlog import expectation, two_hot_loss
 
 
 class DreamerLoss(nn.Module, Loss):
@@ -108,7 +108,7 @@ class DreamerLoss(nn.Module, Loss):
         return {
             "posterior_noise": torch.rand(samples, latents, generator=generator, device=device),
             "prior_noise": torch.rand(steps, samples, latents, generator=generator, device=device),
-            "action_noise": model.actions.noise((steps + 1, samples), generator),
+            "action_noise": model.actions.noise((steps, samples), generator),
         }
 
     def forward(self, minibatch: Mapping[Key, Tensor]) -> dict[str, Tensor]:
@@ -181,7 +181,7 @@ class DreamerLoss(nn.Module, Loss):
             scale = (bounds[1] - bounds[0]).clamp(min=config.return_limit)
             advantage = (returns - value[:-1]) / scale
             weight = going.cumprod(0)[:-1]
-        log_prob, entropy = model.actions.log_prob_and_entropy(model.actor(features[:-1]), imagined.action[:-1])
+        log_prob, entropy = model.actions.log_prob_and_entropy(imagined.outputs, imagined.action)
         actor = -weight * (log_prob * advantage + config.entropy_scale * entropy)
         critic = weight * self._towards(logits[:-1], returns, slow)
         metrics = {

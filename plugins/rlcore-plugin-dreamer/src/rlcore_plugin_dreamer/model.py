@@ -17,13 +17,14 @@ from rlcore.envs import FLATTENED, Packed
 from rlcore.errors import ConfigError
 from rlcore.types import Context
 from rlcore_plugin_dreamer.actions import actions_of
+from rlcore_plugin_dreamer.bins import BINS, symexp_bins
 from rlcore_plugin_dreamer.images import ImageDecoder, ImageEncoder, Images, convolutions, depths_of
+from rlcore_plugin_dreamer.imagination import follow
 from rlcore_plugin_dreamer.layers import Head
 from rlcore_plugin_dreamer.policy import CarriedState, DreamerPolicy
 from rlcore_plugin_dreamer.returns import ReturnBounds
 from rlcore_plugin_dreamer.rssm import RSSM
 from rlcore_plugin_dreamer.sizes import SIZES, Size, Widths
-from rlcore_plugin_dreamer.symlog import BINS, symexp_bins
 from rlcore_plugin_dreamer.vectors import VectorDecoder, VectorEncoder
 
 
@@ -115,6 +116,20 @@ class DreamerModel(nn.Module):
     def parts(self) -> tuple[str, ...]:
         """Return the names of the networks."""
         return ("encoder", "rssm", "decoder", "reward", "continuation", "actor", "critic", "target_critic")
+
+    def imagine(
+        self, observation: Tensor, action: Tensor, shown: Tensor, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Return the observations of an episode and what is predicted: see `rlcore_plugin_agents.imagining.Imagines`.
+
+        Latents are sampled: of the posterior where an observation is shown, and else of the prior.
+        """
+        encoded = self.actions.from_env(action)
+        before = torch.cat([torch.zeros_like(encoded[:1]), encoded[:-1]])
+        uniform = torch.rand(len(action), self.rssm.latents, generator=generator, device=generator.device)
+        latent = follow(self.rssm, self.encoder(observation), before, shown, uniform)
+        predicted = self.decoder.observations(self.decoder(*latent))
+        return self.decoder.compared(observation), predicted
 
 
 def _coders(

@@ -148,11 +148,12 @@ class RSSM(nn.Module):
         from_tokens, from_action = prepare(tokens), self.encoded_action(torch.where(first, 0, action))
         deter, stoch = begin
         deters, stochs, posteriors = [], [], []
-        for time in range(tokens.shape[0]):
-            keep = going[time].to(deter.dtype)
-            deter = step(deter * keep, stoch * keep, from_action[time])
-            log_probs = log_probs_of(deter, from_tokens[time])
-            stoch = self.sampled(log_probs, uniform[time])
+        # unbound at once: the gradient of a single row would fill those of all others with zeros, in each step
+        rows = (going.to(deter.dtype).unbind(), from_action.unbind(), from_tokens.unbind(), uniform.unbind())
+        for keep, of_action, of_tokens, noise in zip(*rows, strict=True):
+            deter = step(deter * keep, stoch * keep, of_action)
+            log_probs = log_probs_of(deter, of_tokens)
+            stoch = self.sampled(log_probs, noise)
             deters.append(deter)
             stochs.append(stoch)
             posteriors.append(log_probs)

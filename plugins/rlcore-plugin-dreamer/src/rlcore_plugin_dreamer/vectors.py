@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import torch
+from rlcore_plugin_mlp.symlog import symexp, symlog
 from torch import Tensor, nn
 
 from rlcore_plugin_dreamer.layers import Head, hidden_layers
-from rlcore_plugin_dreamer.symlog import symexp, symlog
 
 
 class VectorEncoder(nn.Module):
@@ -59,3 +59,7 @@ class VectorDecoder(nn.Module):
     def observations(self, predicted: Tensor) -> Tensor:
         """Return the observations `[..., size]` that are predicted."""
         return symexp(predicted)
+
+    def compared(self, observation: Tensor) -> Tensor:
+        """Return observations `[..., size]` in the form of predicted ones: as they are."""
+        return observation.float()

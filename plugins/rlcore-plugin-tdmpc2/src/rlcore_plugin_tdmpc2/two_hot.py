@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 import torch
+from rlcore_plugin_mlp.symlog import symexp, symlog, two_hot
 from torch import Tensor
-
-
-def symlog(values: Tensor) -> Tensor:
-    """Return `sign(x) * log(1 + |x|)`."""
-    return values.sign() * values.abs().log1p()
-
-
-def symexp(values: Tensor) -> Tensor:
-    """Return `sign(x) * (exp(|x|) - 1)`, which undoes `symlog`."""
-    return values.sign() * values.abs().expm1()
 
 
 class TwoHot:
@@ -47,5 +38,4 @@ class TwoHot:
         lower = place.floor().clamp(max=self.bins - 2)
         upper_part = place - lower
         bin_number = lower.long().expand(*logits.shape[:-1], 1)
-        of_lower, of_upper = logits.gather(-1, bin_number), logits.gather(-1, bin_number + 1)
-        return logits.logsumexp(-1, keepdim=True) - torch.lerp(of_lower, of_upper, upper_part)
+        return logits.logsumexp(-1, keepdim=True) - two_hot(logits, bin_number, upper_part)

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from rlcore.cli import positive
+from rlcore.errors import ConfigError
 from rlcore_plugin_agents.commands.arguments import add_agent_arguments
 
 
@@ -17,16 +18,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=10_000, metavar="S", help="of the first episode; default: 10000")
     add_agent_arguments(parser)
     parser.add_argument("--video", metavar="FILE", help="write an mp4 file and open no window")
+    parser.add_argument(
+        "--imagined",
+        type=positive,
+        nargs="?",
+        const=45,
+        metavar="STEPS",
+        help="in the video, what a world model sees for 5 steps and imagines for so many, beside what was real; 45",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Play, and print the return of each episode."""
     from rlcore_plugin_agents.filming import check_video, film, show
+    from rlcore_plugin_agents.imagining import film_imagined
     from rlcore_plugin_agents.stage import set_stage
 
     video = None if options.video is None else Path(options.video)
     if video is not None:
         check_video(video)
+    elif options.imagined is not None:
+        raise ConfigError("--imagined makes a video: say where it goes with --video FILE")
+    if options.imagined is not None and options.agent is not None:
+        raise ConfigError("--imagined asks the world model of the checkpoint, and --agent plays a file: leave one out")
     stage = set_stage(
         Path(options.run),
         best=options.best,
@@ -35,7 +49,13 @@ def run(options: argparse.Namespace) -> int:
         trust=options.trust,
     )
     seeds = range(options.seed, options.seed + options.episodes)
-    for seed, value, length in show(stage, seeds) if video is None else film(stage, seeds, video):
+    if video is None:
+        episodes = show(stage, seeds)
+    elif options.imagined is None:
+        episodes = film(stage, seeds, video)
+    else:
+        episodes = film_imagined(stage, seeds, video, options.imagined)
+    for seed, value, length in episodes:
         print(f"seed {seed:>6}  return {value:>10,.1f}  length {length:>6,}", flush=True)
     if video is not None:
         print(video)

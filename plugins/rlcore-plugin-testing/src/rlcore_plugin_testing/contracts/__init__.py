@@ -32,6 +32,7 @@ from rlcore_plugin_testing.contracts.plugin import PluginContract
 from rlcore_plugin_testing.contracts.scheduler import SchedulerContract
 from rlcore_plugin_testing.contracts.sequences import RolloutSequencesContract
 from rlcore_plugin_testing.contracts.transform import TransformContract
+from rlcore_plugin_testing.contracts.world_model import WorldModelContract
 
 __all__ = [
     "BufferContract",
@@ -57,4 +58,5 @@ __all__ = [
     "RolloutSequencesContract",
     "SchedulerContract",
     "TransformContract",
+    "WorldModelContract",
 ]

@@ -1,8 +1,7 @@
-"""What a model and its policy must keep: parts, shapes, repeatable actions, honest log-probabilities, weights."""
+"""What a model must keep whose parts see observations: values, honest log-probabilities, gradients, weights."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,33 +9,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from rlcore.envs.action_masks import MaskCheck, first_numbers, masks_actions
-from rlcore.envs.packed import ACTION_MASK
-from rlcore.errors import PluginError
-from rlcore.types import Policy
 from rlcore.types.context import Context
-from rlcore.types.models import Foretelling, part_of, policy_of
-from rlcore.types.optional import missing, offers
-from rlcore_plugin_testing.compare import difference
-from rlcore_plugin_testing.contracts.base import StateContract
 from rlcore_plugin_testing.contracts.data import observations
-from rlcore_plugin_testing.contracts.memory import MemoryTests, beginning, outputs_of
+from rlcore_plugin_testing.contracts.memory import outputs_of
+from rlcore_plugin_testing.contracts.policy_tests import PolicyTests
 
 if TYPE_CHECKING:
-    from rlcore.types.records import EnvSpec
+    pass
 
 
-class ModelContract(MemoryTests, StateContract):
+class ModelContract(PolicyTests):
     """Base of the tests of a model. The tests of the policy are skipped for a model without an actor."""
-
-    kind = "model"
-
-    def exercise(self, component: Any, context: Context) -> None:
-        """Change every weight."""
-        generator = torch.Generator().manual_seed(1)
-        with torch.no_grad():
-            for parameter in component.parameters():
-                parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
 
     def behaviour(self, component: Any, context: Context) -> Any:
         """Return what every part makes of some observations."""
@@ -46,33 +29,9 @@ class ModelContract(MemoryTests, StateContract):
 
     def actor(self) -> tuple[Any, Any, Context]:
         """Return a model, its policy and the bench."""
-        context = self.bench()
-        model = self.make(context)
-        if "actor" not in model.parts():
+        if "actor" not in self.make(self.bench()).parts():
             pytest.skip("the model has no actor")
-        model.policy.refresh()
-        return model, beginning(model.policy), context
-
-    def test_parts_are_modules_with_weights(self) -> None:
-        """Optimizers and losses find the parts by name."""
-        context = self.bench()
-        model = self.make(context)
-        assert model.parts(), "parts() names nothing"
-        for part in model.parts():
-            module = getattr(model, part, None)  # a name may be wrong
-            assert isinstance(module, torch.nn.Module), (
-                f"parts() names {part!r}, which is no torch.nn.Module of the model"
-            )
-            assert list(module.parameters()), f"part {part!r} has no parameters"
-
-    def test_weights_follow_from_the_seed_of_the_run(self) -> None:
-        """Two runs with different seeds must not start from the same weights."""
-        first = self.make(self.bench(around={"run": _run(1)}))
-        other = self.make(self.bench(around={"run": _run(2)}))
-        equal = [n for (n, a), b in zip(first.named_parameters(), other.parameters(), strict=True) if torch.equal(a, b)]
-        norms = {name for name, weight in first.named_parameters() if weight.dim() == 1}  # which begin with ones
-        random = [name for name in equal if name.endswith("weight") and name not in norms]
-        assert not random, f"the same weights for two seeds: {', '.join(random)}; seed them with context.seed()"
+        return super().actor()
 
     def test_critic_gives_one_value_per_observation(self) -> None:
         """`[..., *observation]` to `[..., 1]`, whatever the leading shape."""
@@ -84,138 +43,15 @@ class ModelContract(MemoryTests, StateContract):
             value = outputs_of(model, "critic", observations(context.env_spec, *shape), len(shape))
             assert value.shape == (*shape, 1), f"the critic gives {list(value.shape)} for leading shape {shape}"
 
-    def test_every_part_takes_no_rows(self) -> None:
-        """A batch may have nothing of what a part is asked for, such as an episode that goes on after its end."""
-        context = self.bench()
-        model = self.make(context)
-        called: list[torch.nn.Module] = []
-
-        def again(part: torch.nn.Module, given: tuple[Tensor, ...], returned: Any) -> None:
-            if given:
-                try:
-                    found = part.forward(*(entry[:0] for entry in given))
-                except RuntimeError as error:
-                    pytest.fail(f"{type(part).__name__} fails on no rows: {error}; flatten(1) takes them")
-                for value in [found] if isinstance(found, Tensor) else found:
-                    assert value.numel() == 0, f"no rows become {list(value.shape)}"
-                called.append(part)
-
-        for name in model.parts():
-            part_of(model, name).register_forward_hook(again)
-        self.behaviour(model, context)
-        assert called, "behaviour() calls no part"
-
-    def test_policy_takes_no_rows(self) -> None:
-        """Where no env is left, there are no actions."""
-        _, policy, context = self.actor()
-        seen = observations(context.env_spec, 0)
-        with torch.inference_mode():
-            sampled = policy.act(seen, policy.draw(1, 0, _generator(1))[0])[0]
-            chosen = policy.mode(seen)
-        assert (len(sampled), len(chosen)) == (0, 0)
-
-    def test_policy_has_every_method(self) -> None:
-        """The collector and the evaluator call them."""
-        _, policy, _ = self.actor()
-        absent = missing(policy, Policy)
-        assert isinstance(policy, Policy), f"the policy lacks {', '.join(absent)}"
-
-    def test_actions_fit_the_action_space(self) -> None:
-        """The env must be able to take every action, sampled or not."""
-        _, policy, context = self.actor()
-        space = context.env_spec.action_space
-        seen = observations(context.env_spec, 6)
-        with torch.inference_mode():
-            noise = policy.draw(4, 6, _generator(1))
-            assert noise.shape[:2] == (4, 6), f"draw(4, 6) returns {list(noise.shape)}, not [time, env, ...]"
-            sampled, parameters = policy.act(seen, noise[0])
-            chosen = policy.mode(seen)
-        assert parameters.shape[0] == 6, f"act returns parameters {list(parameters.shape)}, not [env, ...]"
-        for name, action in (("act", sampled), ("mode", chosen)):
-            assert action.shape == (6, *(space.shape or ())), f"{name} returns {list(action.shape)}"
-            for row in action.numpy():
-                value = row if space.shape else row[()]
-                assert space.contains(value), f"{name} returns {value!r} ({row.dtype}), which is not in {space}"
-
-    def test_actions_keep_to_the_mask(self) -> None:
-        """A forbidden action is never taken, sampled or not, and has no probability and no gradient."""
-        context = self.bench()
-        model = self.make(context)
-        spec = context.env_spec
-        if not masks_actions(spec):
-            pytest.skip("all actions are allowed")
-        model.policy.refresh()
-        policy = beginning(model.policy)
-        seen = observations(spec, 40, 6)
-        check = MaskCheck(spec)
-        with torch.inference_mode():
-            noise = policy.draw(40, 6, _generator(1))
-            sampled = torch.stack([policy.act(row, own)[0] for row, own in zip(seen, noise, strict=True)])
-            chosen = torch.stack([policy.mode(row) for row in seen])
-        for name, action in (("act", sampled), ("mode", chosen)):
-            try:
-                check(seen.numpy(), action.numpy(), np.ones((40, 6), dtype=bool), 0, 0)
-            except PluginError as error:
-                raise AssertionError(f"{name}: {error}") from None
-        is_stochastic = "actor" in model.parts() and hasattr(model.actor, "distribution")
-        if not is_stochastic:
-            return
-        parameters = outputs_of(model, "actor", seen, leading=2)
-        assert parameters.shape[-1] == model.actor.distribution.num_parameters
-        parameters.retain_grad()
-        log_prob, entropy = model.actor.distribution.log_prob_and_entropy(parameters, sampled.clone())
-        (log_prob.sum() + entropy.sum()).backward()
-        assert log_prob.isfinite().all(), "an action that is allowed has no finite log-probability"
-        without = _without_gradient(spec, seen, parameters)
-        assert (parameters.grad[without] == 0).all(), "a forbidden action has a gradient"
-        for other, changed in _with_forbidden(spec, seen, sampled):
-            probability = model.actor.distribution.log_prob(parameters.detach(), other).squeeze(-1)[changed].exp()
-            assert (probability == 0).all(), "a forbidden action has a probability"
-
-    def test_all_randomness_is_in_the_noise(self) -> None:
-        """A resumed run repeats its actions from the state of one generator."""
-        _, policy, context = self.actor()
-        seen = observations(context.env_spec, 6)
-        with torch.inference_mode():
-            draws = [policy.draw(3, 6, _generator(1)) for _ in range(2)]
-            assert difference(draws[0], draws[1]) is None, "draw uses more than its generator"
-            acts = [policy.act(seen, draws[0][0]) for _ in range(2)]
-            other = policy.draw(3, 6, _generator(2))
-        assert difference(acts[0], acts[1]) is None, "act takes random numbers itself; take them from the noise"
-        assert difference(draws[0], other) is not None, "draw gives the same noise for two generators"
-
-    def test_actions_that_are_foretold_are_those_of_act(self) -> None:
-        """Whether a collector asks before or after the observation must not change the run."""
-        context = self.bench()
-        model = self.make(context)
-        if policy_of(model) is None:
-            pytest.skip("the model has no policy")
-        policy = beginning(model.policy)
-        policy.refresh()
-        foretells = offers(policy, Foretelling)
-        if not foretells:
-            pytest.skip("the policy foretells nothing")
-        seen = observations(context.env_spec, 6)
-        with torch.inference_mode():
-            noise = policy.draw(40, 6, _generator(1))
-            told = policy.foretold(noise)
-            if told is None:
-                pytest.skip("the policy foretells nothing in the beginning")
-            action, known = told
-            assert len(known) == 40, f"foretold speaks of {len(known)} steps, not of the 40 of the noise"
-            for time in (time for time in range(40) if known[time]):
-                acted = policy.act(seen, noise[time])[0]
-                assert torch.equal(acted, action[time]), f"foretold and act differ at step {time}"
-
-    def test_every_env_acts_for_itself(self) -> None:
-        """An action must not depend on what the other envs of the vector see."""
-        _, policy, context = self.actor()
-        seen = observations(context.env_spec, 6)
+    def test_act_and_mode_lead_to_the_same_state(self) -> None:
+        """What is remembered is what was seen, and not what was done."""
+        _, policy, context = self.remembering()
+        seen, none = observations(context.env_spec, 6), torch.zeros(6, dtype=torch.bool)
         with torch.inference_mode():
             noise = policy.draw(1, 6, _generator(1))[0]
-            together = policy.act(seen, noise)[0]
-            alone = torch.cat([policy.act(seen[i : i + 1], noise[i : i + 1])[0] for i in range(6)])
-        assert torch.allclose(together.double(), alone.double(), atol=1e-5), "rows of one call influence each other"
+            acted = policy.act(seen, noise, policy.initial_state(6), none)[2]
+            shown = policy.mode(seen, policy.initial_state(6), none)[1]
+        assert torch.equal(acted, shown), "the state after act and after mode differ"
 
     def test_log_probabilities_are_those_of_the_actor(self) -> None:
         """The ratio of a policy-gradient loss is 1 before the first update."""
@@ -275,34 +111,5 @@ class ModelContract(MemoryTests, StateContract):
         )
 
 
-def _without_gradient(spec: EnvSpec, seen: Tensor, parameters: Tensor) -> Tensor:
-    """Return which parameters `[..., parameter]` are those of forbidden actions, or of bits with one value left."""
-    space: Any = spec.observation_space
-    forbidden: Tensor = space.tensor(seen, ACTION_MASK) == 0
-    if parameters.shape[-1] == forbidden.shape[-1]:
-        return forbidden
-    one_for_each_bit = {*space.choices} == {2} and parameters.shape[-1] == len(space.choices)
-    assert one_for_each_bit, f"the actor has {parameters.shape[-1]} parameters, the mask {forbidden.shape[-1]} numbers"
-    return forbidden[..., ::2] | forbidden[..., 1::2]
-
-
-def _with_forbidden(spec: EnvSpec, seen: Tensor, action: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield, for each choice, actions with one that is forbidden in it, and where `[...]` there is such a one."""
-    space: Any = spec.observation_space
-    starts = first_numbers(spec.action_space).tolist()
-    masks = space.tensor(seen, ACTION_MASK).split(list(space.choices), -1)
-    for index, (mask, start) in enumerate(zip(masks, starts, strict=True)):
-        forbids = (mask == 0).any(-1)
-        number = ((mask == 0).int().argmax(-1) + start).to(action.dtype)
-        other = action.clone()
-        rows = other.view(*seen.shape[:-1], -1)
-        rows[..., index] = torch.where(forbids, number, rows[..., index])
-        yield other, forbids
-
-
 def _generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
-
-
-def _run(seed: int) -> dict[str, Any]:
-    return {"name": "toy", "seed": seed, "total_frames": 64, "device": "cpu"}

@@ -1,24 +1,15 @@
-"""Numbers of any size for networks: symlog and symexp, and distributions over bins that are symexp of a grid."""
+"""Numbers as distributions over bins that are symexp of a grid."""
 
 from __future__ import annotations
 
 from typing import Final
 
 import torch
+from rlcore_plugin_mlp.symlog import symexp, two_hot
 from torch import Tensor
 
 BINS: Final = 255
 _REACH: Final = 20.0  # the outermost bin is symexp of it, 4.9e8
-
-
-def symlog(values: Tensor) -> Tensor:
-    """Return `sign(x) log(1 + |x|)`."""
-    return values.sign() * values.abs().log1p()
-
-
-def symexp(values: Tensor) -> Tensor:
-    """Return `sign(x) (exp(|x|) - 1)`, the inverse of `symlog`."""
-    return values.sign() * values.abs().expm1()
 
 
 def symexp_bins(bins: int, device: torch.device | None = None) -> Tensor:
@@ -60,6 +51,4 @@ def two_hot_loss(log_probs: Tensor, target: Tensor, bins: Tensor) -> Tensor:
     above = torch.searchsorted(bins, target.contiguous(), right=True).clamp(1, last)
     low, high = bins[above - 1], bins[above]
     share = ((target - low) / (high - low)).clamp(0, 1).unsqueeze(-1)  # of the upper bin
-    index = above.unsqueeze(-1)
-    below_term, above_term = log_probs.gather(-1, index - 1), log_probs.gather(-1, index)
-    return -torch.lerp(below_term, above_term, share).squeeze(-1)
+    return -two_hot(log_probs, (above - 1).unsqueeze(-1), share).squeeze(-1)
