@@ -18,10 +18,11 @@ from rlcore_plugin_notebook.kernel import Output, in_kernel, replace, show
 if TYPE_CHECKING:
     from rlcore.types import EvaluationResult, Trainer
 
+_EVALUATION: Final = "evaluation/return"
 # metric to (label, format)
 _FIGURES: Final = {
     "episode/return": ("return", "{:,.1f}"),
-    "evaluation/return": ("evaluation", "{:,.1f}"),
+    _EVALUATION: ("evaluation", "{:,.1f}"),
     "time/frames_per_second": ("frames/s", "{:,.0f}"),
     "time/updates_per_second": ("updates/s", "{:,.0f}"),
 }
@@ -70,9 +71,9 @@ class NotebookDisplay:
 
     @hookimpl
     def evaluation(self, result: EvaluationResult, trainer: Trainer) -> None:
-        """Take an evaluation into the curves, before it is in a row of metrics."""
+        """Take an evaluation into the curves."""
         if self._handle is not None:
-            self._curves.setdefault("evaluation/return", {})[trainer.progress.now] = result.mean_return
+            self._curves.setdefault(_EVALUATION, {})[trainer.progress.now] = result.mean_return
 
     @hookimpl
     def post_steps_log(self, trainer: Trainer) -> None:
@@ -118,7 +119,7 @@ class NotebookDisplay:
             return
         self._row_at = metrics.written_at
         for key, value in metrics.latest.items():
-            if html.is_charted(key):
+            if html.is_charted(key) and key != _EVALUATION:  # a row repeats the latest, which `evaluation` has taken
                 self._curves.setdefault(key, {})[self._row_at] = value
 
     def _draw(self, trainer: Trainer, end: str = "") -> None:

@@ -22,6 +22,7 @@ SHOWN: Final = {"evaluation/return": "evaluation", "episode/return": "training"}
 _LOSS: Final = "train/loss"
 _STYLE: Final = "max-width:520px;font:13px/1.5 sans-serif"
 _CELL: Final = "text-align:left;padding:1px 12px 1px 0;vertical-align:top"
+_HEAD: Final = f"{_CELL};white-space:nowrap"
 
 
 def framed(parts: Iterable[str]) -> str:
@@ -38,10 +39,10 @@ def line(text: str, bold: str = "") -> str:
 def table(rows: Mapping[str, str]) -> str:
     """Return a table of two columns: names and texts."""
     cells = "".join(
-        f'<tr><th style="{_CELL}">{escape(name)}</th><td style="{_CELL}">{escape(text)}</td></tr>'
+        f'<tr><th style="{_HEAD}">{escape(name)}</th><td style="{_CELL}">{escape(text)}</td></tr>'
         for name, text in rows.items()
     )
-    return f"<table>{cells}</table>"
+    return f'<table style="font:inherit">{cells}</table>'
 
 
 def folded(summary: str, text: str) -> str:
