@@ -262,6 +262,7 @@ PUBLISHED: Final = {
         adapts=("torchrl",),
     ),
     "torchsnapshot": Published({"checkpointer": ("torchsnapshot",)}),
+    "trackio": Published({"logger": ("trackio",)}),
     "transforms": Published(
         {
             "transform": (
