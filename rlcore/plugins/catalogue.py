@@ -262,7 +262,7 @@ PUBLISHED: Final = {
         adapts=("torchrl",),
     ),
     "torchsnapshot": Published({"checkpointer": ("torchsnapshot",)}),
-    "trackio": Published({"logger": ("trackio",)}),
+    "trackio": Published({"logger": ("trackio",)}, {"rlcore.loggers": {"TrackioLogger": "logger"}}),
     "transforms": Published(
         {
             "transform": (

@@ -15,6 +15,7 @@ from rlcore_plugin_testing.contracts.logger import frames_of
 
 from rlcore.cli import command_line as cli
 from rlcore.errors import ConfigError, MissingPluginError
+from rlcore.loggers import TrackioLogger, get_logger
 
 # Trackio reads it once in a process, at its import
 FOLDER = tempfile.TemporaryDirectory(prefix="trackio-")
@@ -150,6 +151,19 @@ assert not reached, reached
 def test_nothing_is_asked_of_the_net():
     subprocess.run([sys.executable, "-c", OFFLINE], check=True)
     assert Project("offline").rows(Project("offline").runs[0]) == [(1, {"a": 1.0})]
+
+
+@needs_trackio
+def test_a_logger_of_its_own(tmp_path):
+    logger = get_logger("trackio", str(tmp_path), "trial", trackio_kwargs={"project": "games", "process": False})
+    logger.log_scalar("a", 1.0, 3)
+    assert logger.catch_up(60)
+    assert (logger.experiment.name, logger.experiment.project) == ("trial", "games")
+    logger.close()
+    assert Project("games").rows(Project("games").runs[0]) == [(3, {"a": 1.0})]
+    for arguments in (("../up", "games"), ("trial", "registry-a")):
+        with pytest.raises(ConfigError, match="TrackioLogger: "):
+            TrackioLogger(*arguments)
 
 
 @needs_trackio

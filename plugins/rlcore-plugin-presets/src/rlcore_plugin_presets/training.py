@@ -61,6 +61,7 @@ class Training:
         self._name = None if name is None else checked_name(name)
         self._keys = self._resolved({**keys, **(overrides or {})})
         self._run: TrainedRun | None = None
+        self._begun: str | None = None  # the name of a run, also of one that failed
         self._remedies: list[Mapping[str, Any]] = []
         self._remedies = remedies(self.config_text(), lambda text: lacking_data(self._raw(text)))
 
@@ -106,7 +107,7 @@ class Training:
             KeyboardInterrupt: Ctrl-C was pressed in a script, and the state is saved.
         """
         frames = self._checked_frames(frames)
-        name = self._name_to_resume(frames) if resume else self._name_to_begin()
+        name = self._begun = self._name_to_resume(frames) if resume else self._name_to_begin()
         raw = self._raw(self.config_text(frames, name))
         display = None if quiet else _notebook_display()
         shown_elsewhere = quiet or display is not None
@@ -199,7 +200,7 @@ class Training:
                     f"train({frames}, resume=True): the run has {self._run.length:,} {self._unit} already"
                 )
             return self._run.folder.name
-        name = self._name or self._default_name
+        name = self._begun or self._name or self._default_name
         if not (self._place(name) / CONFIG_FILE).is_file():
             raise ConfigError(f"resume=True: there is no run {str(self._place(name))!r} to resume")
         return name
