@@ -90,9 +90,10 @@ class NotebookDisplay:
 
     @hookimpl
     def on_exception(self, error: BaseException, trainer: Trainer) -> None:
-        """Show that the run failed; `shutdown` shows what it reached."""
+        """Show that the run failed, or was interrupted twice; the notebook shows the error itself."""
         if self._handle is not None:
-            self._draw(trainer, f"failed: {type(error).__name__}")
+            interrupted = isinstance(error, KeyboardInterrupt)
+            self._draw(trainer, "stopped at once" if interrupted else f"failed: {type(error).__name__}")
             replace(self._handle, self._output())
             self._handle = None
 
@@ -132,8 +133,7 @@ class NotebookDisplay:
         if end:
             figures.append(end)
         elif not endless and progress.now > self._begun[1]:
-            speed = (progress.now - self._begun[1]) / max(time.monotonic() - self._begun[0], 1e-9)
-            figures.append(f"{timedelta(seconds=round((trainer.stop_at - progress.now) / speed))} left")
+            figures.append(f"{self._left(progress.now, trainer.stop_at)} left")
         text = " · ".join(figures)
         self._text = f"{trainer.run_info.name}: {place}" + (f" · {text}" if text else "")
         curves = {key: (list(curve), list(curve.values())) for key, curve in self._curves.items()}
@@ -143,6 +143,11 @@ class NotebookDisplay:
             html.line(text),
             html.chart(curves, progress.clock),
         ]
+
+    def _left(self, now: int, end: int) -> timedelta:
+        """Return how long the rest takes at the speed so far; at most some thirty years."""
+        speed = (now - self._begun[1]) / max(time.monotonic() - self._begun[0], 1e-9)
+        return timedelta(seconds=round(min(max(end - now, 0) / speed, 1e9)))
 
     def _output(self) -> Output:
         return {"text/html": html.framed(self._parts), "text/plain": self._text}
