@@ -121,6 +121,13 @@ PUBLISHED: Final = {
     "mbpo": Published({"buffer": ("imagined-dataset", "imagined-replay"), "model": ("mbpo",)}),
     "mlflow": Published({"logger": ("mlflow",)}, {"rlcore.loggers": {"MLFlowLogger": "logger"}}),
     "mlp": Published({"model": ("mlp",)}),
+    "notebook": Published(
+        {"hook": ("notebook",)},
+        {
+            "rlcore_plugin_agents": {"agent_html": "pictures"},
+            "rlcore_plugin_presets": {"notebook_display": "display", "run_html": "pictures"},
+        },
+    ),
     "offline": Published({"loss": ("bc", "cql", "discrete-cql", "iql", "td3-bc"), "model": ("iql",), "hook": ("fqe",)}),
     "optuna": Published(
         {"hook": ("sweep-trial",)},
@@ -265,6 +272,7 @@ PUBLISHED: Final = {
         adapts=("torchrl",),
     ),
     "torchsnapshot": Published({"checkpointer": ("torchsnapshot",)}),
+    "trackio": Published({"logger": ("trackio",)}, {"rlcore.loggers": {"TrackioLogger": "logger"}}),
     "transforms": Published(
         {
             "transform": (

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rlcore.process.signals import collected_stops as collected_stops
     from rlcore.process.signals import stop_on_signal as stop_on_signal
     from rlcore.process.streams import lenient as lenient
-    from rlcore.process.streams import printable as printable
     from rlcore.process.streams import show_log as show_log
     from rlcore.process.this_process import age as age
     from rlcore.process.this_process import usable_cores as usable_cores
@@ -37,7 +36,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.process.forks": "end_forks_with_this end_with_parent",
         "rlcore.process.life": "how_it_ended signal_name",
         "rlcore.process.signals": "AT_ONCE STOPPING collected_stops stop_on_signal",
-        "rlcore.process.streams": "lenient printable show_log",
+        "rlcore.process.streams": "lenient show_log",
         "rlcore.process.this_process": "age usable_cores",
         "rlcore.process.watchdog": "Hung Watchdog",
     },

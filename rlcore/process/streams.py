@@ -96,8 +96,3 @@ def show_log(quiet: bool = False, force: bool = False) -> None:
     logging.getLogger().setLevel(logging.ERROR if quiet else logging.INFO)
     if quiet:
         warnings.simplefilter("ignore")
-
-
-def printable(text: object) -> str:
-    """Return `str(text)` with control characters written as by `repr`, as a terminal would obey them."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in str(text))

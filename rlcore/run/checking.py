@@ -11,7 +11,7 @@ from rlcore.config.observers import add_observers
 from rlcore.config.problems import ConfigProblems
 from rlcore.config.raw import RawConfig
 from rlcore.config.sections import Config, InvalidConfig, validate
-from rlcore.errors import ConfigError, StorageError
+from rlcore.errors import ConfigError
 from rlcore.run.build import build
 from rlcore.run.problems import problems_of
 from rlcore.run.process_state import choose_device
@@ -84,19 +84,6 @@ def try_out(config: Config) -> None:
         raise ConfigProblems(config.raw.path, [*device, *problems_of(error)]) from error
     if device:
         raise ConfigProblems(config.raw.path, device)
-
-
-def lacking_data(raw: RawConfig) -> str:
-    """Try a config out; return what is wrong with data that it names, such as that they are not there.
-
-    Raises:
-        RlcoreError: it cannot be built for another reason.
-    """
-    try:
-        try_out(validated(raw))
-    except StorageError as error:
-        return str(error)
-    return ""
 
 
 def _found(rest: Config) -> list[str]:

@@ -9,8 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from tqdm.contrib.logging import logging_redirect_tqdm
-
 from rlcore.config.sections import Config, Section
 from rlcore.core_hooks.progress_lines import ProgressLines
 from rlcore.core_hooks.status import StatusHook
@@ -44,6 +42,9 @@ def command_hooks(asked: Asked, config: Config, status: Status) -> list[Any]:
 
 def train_as_asked(run: Run, asked: Asked) -> None:
     """Train a run as far as the command says."""
+    # it asks for widgets where a notebook imports it, which trains by other ways
+    from tqdm.contrib.logging import logging_redirect_tqdm
+
     if asked.until is not None:
         run.trainer.stop_at = min(asked.until, run.trainer.stop_at)
     with logging_redirect_tqdm():

@@ -41,6 +41,7 @@ CONFIGS = {
     "record": {},
     "recorder": {"path": "recorded.jsonl"},
     "health": {},
+    "notebook": {},
     "reward-clip": {},
     "reward-normalizer": {},
     "select-keys": {"keys": ["observation", "action", "sample_log_prob", "next"]},

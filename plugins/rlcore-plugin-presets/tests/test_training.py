@@ -175,6 +175,32 @@ def test_ctrl_c_gives_back_the_run_where_somebody_types(monkeypatch, caplog):
     assert training.train(FRAMES, resume=True).frames == FRAMES
 
 
+class FailsOnce:
+    def __init__(self):
+        self.failures = [OSError("the disk is full")]
+
+    @hookimpl
+    def post_steps(self, batch):
+        if self.failures:
+            raise self.failures.pop()
+
+
+def test_a_run_that_failed_is_the_one_that_resumes_and_not_an_earlier_one_of_its_name():
+    small().train(FRAMES, quiet=True)
+    training = small()
+    with pytest.raises(OSError, match="full"):
+        training.train(FRAMES, quiet=True, hooks=[FailsOnce()])
+    assert training.train(2 * FRAMES, resume=True, quiet=True).folder.name == "ppo-CartPole-v1-2"
+
+
+def test_a_run_that_was_stopped_says_so_where_it_is_begun_again(monkeypatch):
+    monkeypatch.setattr(sys, "ps1", "In [1]: ", raising=False)
+    training = small(name="mine")
+    training.train(FRAMES, quiet=True, hooks=[Interrupts()])
+    with pytest.raises(ConfigError, match="was stopped at 256 frames; resume=True goes on with it"):
+        training.train(FRAMES)
+
+
 def test_without_a_terminal_lines_say_how_far_a_run_is(folder):
     """A script in a pipe, which has set up no log: lines come before, during and after the training."""
     code = f"""

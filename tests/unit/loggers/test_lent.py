@@ -20,6 +20,7 @@ from rlcore.errors import PluginError
         ("TensorboardLogger", "rlcore_plugin_tensorboard.logger"),
         ("WandbLogger", "rlcore_plugin_wandb.logger"),
         ("MLFlowLogger", "rlcore_plugin_mlflow.logger"),
+        ("TrackioLogger", "rlcore_plugin_trackio.logger"),
     ],
 )
 def test_every_class_comes_from_its_plugin(name, module):

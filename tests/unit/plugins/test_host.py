@@ -394,7 +394,7 @@ def test_a_name_that_a_plugin_lends_to_rlcore_says_which_to_install(name, monkey
             r"unknown model 'transformer'; well known: sac:actor-critic, .*sac:crossq, .*, mlp, .*dqn:q-network",
         ),
         ("model", "mpl", r"unknown model 'mpl'; did you mean 'mlp'\?$"),
-        ("logger", "comet", r"unknown logger 'comet'; well known: csv, mlflow, tensorboard, wandb"),
+        ("logger", "comet", r"unknown logger 'comet'; well known: csv, mlflow, tensorboard, trackio, wandb"),
     ],
 )
 def test_an_unknown_name_is_answered_with_what_its_kind_has(kind, use, told):

@@ -19,6 +19,7 @@ ASKED_FOR = [
     ("rlcore.cli", "train_seeds", "rlcore train --seeds"),
     ("rlcore.cli", "presets_of", "its presets"),
     ("rlcore.config", "is_example", "the examples"),
+    ("rlcore_plugin_agents", "agent_html", "the picture of an agent"),
     ("rlcore_plugin_presets", "read_metrics", "the reading of curves"),
     ("rlcore.run", "plot_runs", "the drawing of curves"),
     ("rlcore.training", "merged", "a row over several ranks"),

@@ -19,7 +19,8 @@ from rlcore.envs import (
     reward_readers,
     transformed_spec,
 )
-from rlcore.errors import ArgumentTypeError, ConfigError
+from rlcore.errors import ArgumentTypeError, ConfigError, MissingPluginError
+from rlcore.plugins import lend
 from rlcore.types import EnvSpec, Policy, StatefulPolicy, Transform, defines, offers
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Agent:
         seed: of the actions that are sampled.
         frames: training frames of the weights.
         dtype: of the observations that the policy takes; default: as in training.
+        network: the model of the policy.
 
     Attributes:
         observation_space: of one env, as it is.
@@ -49,6 +51,7 @@ class Agent:
         frames: training frames of the weights.
         spec: of the env, before any transform.
         policy: takes observations as the transforms leave them.
+        network: the model of the policy, with all its parts; None of an exported program.
         remembers: whether a transform keeps something of the running episodes, as a frame stack does, or the policy.
     """
 
@@ -61,6 +64,7 @@ class Agent:
         seed: int = 0,
         frames: int = 0,
         dtype: Any = None,
+        network: Any = None,
     ) -> None:
         self.observation_space, self.action_space = spec.observation_space, spec.action_space
         self.env_id, self.frame_skip, self.frames = spec.id, spec.frame_skip, frames
@@ -77,7 +81,7 @@ class Agent:
             for transform in transforms
         )
         self._carrying: Carrying | None = None
-        self.spec, self.policy = spec, policy
+        self.spec, self.policy, self.network = spec, policy, network
         self._device = torch.device(device)
         self._generator = torch.Generator(self._device).manual_seed(seed)
         self._first: BoolArray | None = None  # [env], which episodes begin with the next observation
@@ -86,6 +90,13 @@ class Agent:
 
     def __repr__(self) -> str:
         return f"Agent({self.env_id!r}, trained for {self.frames:,} frames)"
+
+    def _repr_html_(self) -> str | None:
+        """Return the picture that a notebook shows; None without its plugin, for the text instead."""
+        try:
+            return str(lend("rlcore_plugin_agents", "agent_html")(self))
+        except MissingPluginError:
+            return None
 
     def act(self, observation: Any, deterministic: bool = True, reward: Any = None) -> Array:
         """Return the action for an observation, or the actions for a batch of observations of several envs.

@@ -49,7 +49,8 @@ def load_agent(
             raise ConfigError(f"policy = {policy!r}: {str(path)!r} is one exported policy; leave the name out")
         return FORMATS[format_of(path)].load(path, on_device, seed, trust)
     parts = AgentBuilder(of_policy(read_saved(path, best, trust), policy), on_device).build()
-    return Agent(parts.spec, parts.transforms, parts.model.policy, on_device, seed, parts.saved.frames)
+    model = parts.model
+    return Agent(parts.spec, parts.transforms, model.policy, on_device, seed, parts.saved.frames, network=model)
 
 
 def device_of(name: str) -> torch.device:

@@ -47,7 +47,8 @@ def load(path: Path, device: torch.device, seed: int, trust: bool) -> Agent:
         StorageError: the file cannot be read.
     """
     parts = AgentBuilder(_read(path, trust), device).build()
-    return Agent(parts.spec, parts.transforms, parts.model.policy, device, seed, parts.saved.frames)
+    model = parts.model
+    return Agent(parts.spec, parts.transforms, model.policy, device, seed, parts.saved.frames, network=model)
 
 
 def _read(path: Path, trust: bool) -> Saved:

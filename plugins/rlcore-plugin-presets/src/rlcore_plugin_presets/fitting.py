@@ -9,8 +9,9 @@ from typing import Any
 
 import gymnasium
 
-from rlcore.config import validate
-from rlcore.errors import ConfigError
+from rlcore.config import RawConfig, validate
+from rlcore.errors import ConfigError, StorageError
+from rlcore.run import try_out, validated
 from rlcore.types import Context, EnvSpec
 from rlcore_plugin_presets.config_text import as_raw, filled, remedied, run_name
 from rlcore_plugin_presets.presets import Preset, presets
@@ -84,12 +85,25 @@ def spec_of(preset: Preset, env_id: str | None, path: Path) -> EnvSpec:
     return specs[0]
 
 
-def remedies(text: str, try_out: Callable[[str], object]) -> list[Mapping[str, Any]]:
+def lacking_data(raw: RawConfig) -> str:
+    """Try a config out; return what is wrong with data that it names, such as that they are not there.
+
+    Raises:
+        RlcoreError: it cannot be built for another reason.
+    """
+    try:
+        try_out(validated(raw))
+    except StorageError as error:
+        return str(error)
+    return ""
+
+
+def remedies(text: str, attempt: Callable[[str], object]) -> list[Mapping[str, Any]]:
     """Return what makes a config fit: the remedies of its errors, until none is left; see `remedied`.
 
     Args:
         text: of the config.
-        try_out: raises what is wrong with a text.
+        attempt: raises what is wrong with a text.
 
     Raises:
         ConfigError: something has no remedy, or one that does not help.
@@ -97,7 +111,7 @@ def remedies(text: str, try_out: Callable[[str], object]) -> list[Mapping[str, A
     found: list[Mapping[str, Any]] = []
     while True:
         try:
-            try_out(reduce(remedied, found, text))
+            attempt(reduce(remedied, found, text))
             return found
         except ConfigError as error:
             if not error.remedy or error.remedy in found:

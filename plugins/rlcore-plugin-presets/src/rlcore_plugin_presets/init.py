@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from rlcore.config import validate
 from rlcore.errors import ConfigError
-from rlcore.run import lacking_data
 from rlcore_plugin_presets.config_text import as_raw, checked_name, filled, remedied, run_name, write_new
-from rlcore_plugin_presets.fitting import chosen, remedies
+from rlcore_plugin_presets.fitting import chosen, lacking_data, remedies
 from rlcore_plugin_presets.presets import Preset, named, presets
 
 _EXAMPLE: Final = "rlcore init ppo --env CartPole-v1"

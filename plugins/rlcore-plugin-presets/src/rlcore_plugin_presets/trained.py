@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import rlcore
-from rlcore.errors import did_you_mean
+from rlcore.errors import MissingPluginError, did_you_mean
 from rlcore.plugins import lend
 from rlcore.run import Run
 from rlcore.types import EvaluationResult
@@ -108,6 +108,13 @@ class TrainedRun:
         for name, result in (("last", self.last_evaluation), ("best", self.best_evaluation)):
             parts += [] if result is None else [f"{name} evaluation {result.mean_return:,.1f}"]
         return f"TrainedRun({', '.join(parts + ([f'stopped: {self.stop_reason}'] if self.stop_reason else []))})"
+
+    def _repr_html_(self) -> str | None:
+        """Return the picture that a notebook shows; None without its plugin, for the text instead."""
+        try:
+            return str(lend("rlcore_plugin_presets", "run_html")(self))
+        except MissingPluginError:
+            return None
 
     @classmethod
     def of(cls, run: Run) -> TrainedRun:

@@ -16,12 +16,13 @@ from gymnasium.envs.registration import EnvSpec
 
 import rlcore
 from rlcore.config import RawConfig, leave_out_shown, validate
-from rlcore.errors import ArgumentTypeError, ConfigError, describe
+from rlcore.errors import ArgumentTypeError, ConfigError, MissingPluginError, describe
+from rlcore.plugins import lend
 from rlcore.process import stop_on_signal
-from rlcore.run import Asked, Config, Ending, StoppedAtStart, command_hooks, lacking_data, validated
+from rlcore.run import Asked, Config, Ending, StoppedAtStart, command_hooks, validated
 from rlcore.run_folder import CONFIG_FILE
 from rlcore_plugin_presets.config_text import as_raw, checked_name, filled, remedied, run_name, write_new
-from rlcore_plugin_presets.fitting import chosen, remedies
+from rlcore_plugin_presets.fitting import chosen, lacking_data, remedies
 from rlcore_plugin_presets.keys import Place, placed, split
 from rlcore_plugin_presets.presets import Preset, named
 from rlcore_plugin_presets.trained import TrainedRun
@@ -60,6 +61,7 @@ class Training:
         self._name = None if name is None else checked_name(name)
         self._keys = self._resolved({**keys, **(overrides or {})})
         self._run: TrainedRun | None = None
+        self._begun: str | None = None  # the name of a run, also of one that failed
         self._remedies: list[Mapping[str, Any]] = []
         self._remedies = remedies(self.config_text(), lambda text: lacking_data(self._raw(text)))
 
@@ -88,9 +90,10 @@ class Training:
     def train(
         self, frames: int | None = None, *, resume: bool = False, quiet: bool = False, hooks: Iterable[Any] = ()
     ) -> TrainedRun:
-        """Train, and return the run; lines on standard error say how far it is.
+        """Train, and return the run; lines on standard error say how far it is, and in a notebook a picture.
 
-        Ctrl-C saves the state. It ends a script, and gives back the run so far in a notebook and where one types.
+        Ctrl-C, or the interrupt of a notebook, saves the state. It ends a script, and gives back the run so far in a
+        notebook and where one types.
 
         Args:
             frames: environment frames in total, or updates where the preset counts those, as one that learns from a
@@ -104,18 +107,22 @@ class Training:
             KeyboardInterrupt: Ctrl-C was pressed in a script, and the state is saved.
         """
         frames = self._checked_frames(frames)
-        name = self._name_to_resume(frames) if resume else self._name_to_begin()
+        name = self._begun = self._name_to_resume(frames) if resume else self._name_to_begin()
         raw = self._raw(self.config_text(frames, name))
-        if quiet:
+        display = None if quiet else _notebook_display()
+        shown_elsewhere = quiet or display is not None
+        if shown_elsewhere:
             leave_out_shown(raw)
         config = validated(raw)
-        with _saying(quiet):
-            self._run, stopped_by = _trained(config, resume, quiet, hooks)
+        with _saying(shown_elsewhere):
+            hooks = [*hooks, *([] if display is None else [display])]
+            self._run, stopped_by = _trained(config, resume, shown_elsewhere, hooks)
             log.info("%r", self._run)
             total = "" if frames is None else f"{frames}, "
             how = f"go on with {self._spelled(name)}.train({total}resume=True)"
             if stopped_by == signal.SIGINT and hasattr(sys, "ps1"):  # somebody types, and wants the run
-                log.info("stopped; %s", how)
+                say = log.info if display is None else display.say
+                say(f"stopped; {how}")
             elif stopped_by == signal.SIGINT:
                 raise KeyboardInterrupt(f"{self._run}; {how}")
             elif stopped_by is not None:
@@ -169,11 +176,18 @@ class Training:
     def _name_to_begin(self) -> str:
         """Return the name of a new run: the given one, or the first that is free."""
         if self._run is not None:
-            raise ConfigError(
-                f"{str(self._run.folder)!r} is trained, for {self._run.length:,} {self._unit}; go on with "
-                f"train(MORE_{self._unit.upper()}_IN_TOTAL, resume=True), or make a new object for another run"
-            )
+            length = f"{self._run.length:,} {self._unit}"
+            go_on = f"train(MORE_{self._unit.upper()}_IN_TOTAL, resume=True)"
+            how = f"is trained, for {length}; go on with {go_on}, or make a new object for another run"
+            if self._run.stop_reason:
+                how = f"was stopped at {length}; resume=True goes on with it, and a new object begins another run"
+            raise ConfigError(f"{str(self._run.folder)!r} {how}")
         if self._name is not None:
+            if (place := self._place(self._name)).exists():
+                raise ConfigError(
+                    f"the run {str(place)!r} exists already; train(..., resume=True) goes on with it, another name= "
+                    "begins another one, and without name= each run gets a free one"
+                )
             return self._name
         numbered = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
         return next(name for end in numbered if not self._place(name := f"{self._default_name}{end}").exists())
@@ -186,7 +200,7 @@ class Training:
                     f"train({frames}, resume=True): the run has {self._run.length:,} {self._unit} already"
                 )
             return self._run.folder.name
-        name = self._name or self._default_name
+        name = self._begun or self._name or self._default_name
         if not (self._place(name) / CONFIG_FILE).is_file():
             raise ConfigError(f"resume=True: there is no run {str(self._place(name))!r} to resume")
         return name
@@ -224,6 +238,16 @@ def _saying(quiet: bool) -> Iterator[None]:
         log.setLevel(level)
         if handler is not None:
             log.removeHandler(handler)
+
+
+def _notebook_display() -> Any:
+    """Return what shows a run in a notebook; None elsewhere, or without its plugin."""
+    if "ipykernel" not in sys.modules:
+        return None
+    try:
+        return lend("rlcore_plugin_presets", "notebook_display")()
+    except MissingPluginError:
+        return None
 
 
 def _trained(config: Config, resume: bool, quiet: bool, hooks: Iterable[Any]) -> tuple[TrainedRun, int | None]:

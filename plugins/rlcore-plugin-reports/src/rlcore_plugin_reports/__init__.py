@@ -8,6 +8,7 @@ from rlcore import Component, hookimpl
 from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
+    from rlcore_plugin_reports.curves import read_metrics as read_metrics
     from rlcore_plugin_reports.html.page import write_report as write_report
     from rlcore_plugin_reports.statistics import Estimate as Estimate
     from rlcore_plugin_reports.statistics import estimates as estimates
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
+        "rlcore_plugin_reports.curves": "read_metrics",
         "rlcore_plugin_reports.html.page": "write_report",
         "rlcore_plugin_reports.statistics": "Estimate estimates standard_deviation",
         "rlcore_plugin_reports.svg": "Line picture",

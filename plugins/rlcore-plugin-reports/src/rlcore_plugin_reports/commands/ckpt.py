@@ -28,8 +28,8 @@ from rlcore.checkpoints import (
 from rlcore.cli import positive
 from rlcore.errors import ConfigError, StorageError
 from rlcore.files import Lock
-from rlcore.process import printable
 from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE
+from rlcore_plugin_reports.terminal import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

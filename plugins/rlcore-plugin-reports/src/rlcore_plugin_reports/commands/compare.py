@@ -8,11 +8,11 @@ from typing import Final
 
 from rlcore.cli import positive
 from rlcore.errors import ConfigError
-from rlcore.process import printable
 from rlcore_plugin_reports.commands.arguments import finite
 from rlcore_plugin_reports.comparison import Comparison, compare
 from rlcore_plugin_reports.comparison_plot import plot_comparison
 from rlcore_plugin_reports.comparison_table import FORMATS
+from rlcore_plugin_reports.terminal import printable
 
 _SUFFIXES: Final = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
 _PICTURES: Final = (".png", ".svg", ".pdf")

@@ -10,10 +10,10 @@ from typing import Any
 
 from rlcore.checkpoints import best, scan
 from rlcore.errors import ConfigError, StorageError
-from rlcore.process import printable
 from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE, reached_by
 from rlcore_plugin_reports.run_files import RunFiles
 from rlcore_plugin_reports.tables import differences
+from rlcore_plugin_reports.terminal import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

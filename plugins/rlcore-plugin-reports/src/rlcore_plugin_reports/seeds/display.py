@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Sequence
 from typing import Final, TextIO
 
-from rlcore.process import printable
 from rlcore.run_folder import read_status
 from rlcore_plugin_reports.seeds.child import Child
+from rlcore_plugin_reports.terminal import printable
 
 _UP: Final = "\x1b[{}F"
 _CLEAR: Final = "\x1b[K"

@@ -29,11 +29,11 @@ def get_logger(logger_type: str | None, logger_name: str, experiment_name: str, 
     """Return a logger by the name of its type.
 
     Args:
-        logger_type: `csv`, `tensorboard`, `wandb` or `mlflow`; None or an empty text for no logger.
+        logger_type: `csv`, `tensorboard`, `wandb`, `mlflow` or `trackio`; None or an empty text for no logger.
         logger_name: folder for its files; for `mlflow` the database `mlflow.db` is made there, unless `mlflow_kwargs`
             has a `tracking_uri`.
         experiment_name: name of the experiment.
-        kwargs: `wandb_kwargs` and `mlflow_kwargs` are further arguments of those two loggers.
+        kwargs: `wandb_kwargs`, `mlflow_kwargs` and `trackio_kwargs` are further arguments of those loggers.
 
     Raises:
         PluginError: there is no such type, or its plugin is not installed.
