@@ -1,12 +1,16 @@
-"""A JSON schema of a whole config, from everything installed, so that an editor completes and checks a config."""
+"""`rlcore config schema`: a JSON schema of everything installed, so that an editor completes and checks a config."""
 
 from __future__ import annotations
 
+import argparse
+import json
 import logging
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import BaseModel
 
+from rlcore.cli import Answer, add_json
 from rlcore.config.common_keys import DEFAULTS
 from rlcore.config.core import CORE_SECTIONS, DEFAULT_USE, CheckpointConfig
 from rlcore.config.extending import EXTENDS
@@ -26,6 +30,29 @@ _WITHOUT_ENV: Final[dict[str, Any]] = {
     "required": ["run", "buffer", *(name for name in REQUIRED if name != "env")],
     "properties": {"run": {"required": ["total_updates"]}},
 }
+
+
+@dataclass(frozen=True)
+class ConfigSchema:
+    """What an editor checks a config by.
+
+    Attributes:
+        json_schema: of the dialect 2020-12; without `--json` it is printed alone.
+    """
+
+    json_schema: dict[str, Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add no arguments but `--json`: the schema is of all that is installed."""
+    parser.description = "Print a JSON schema of everything installed, for editors."
+    add_json(parser, ConfigSchema)
+
+
+def run(options: argparse.Namespace) -> Answer:
+    """Make the schema."""
+    schema = config_schema()
+    return Answer(ConfigSchema(schema), json.dumps(schema, indent=1) + "\n")
 
 
 def config_schema() -> dict[str, Any]:
