@@ -7,12 +7,12 @@ import random
 
 import pytest
 import tomli_w
+from rlcore.config.schema import config_schema
 from rlcore_plugin_testing import make_config
 
 import rlcore
 from rlcore import ConfigError
 from rlcore.cli.config import explain
-from rlcore.config.schema import config_schema
 from rlcore.plugins.catalogue import PUBLISHED, Published
 from rlcore.run_folder import folder as run_folder
 

@@ -3,10 +3,30 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
-from rlcore.cli import positive
+from rlcore.cli import Answer, add_json, positive
 from rlcore_plugin_agents.commands.arguments import add_agent_arguments
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What was shown, in a window or as a video.
+
+    Attributes:
+        run: its folder.
+        seeds: of the reset, by episode.
+        returns: undiscounted, by episode.
+        lengths: steps, by episode.
+        video: the file; null for a window.
+    """
+
+    run: str
+    seeds: list[int]
+    returns: list[float]
+    lengths: list[int]
+    video: str | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,9 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=10_000, metavar="S", help="of the first episode; default: 10000")
     add_agent_arguments(parser)
     parser.add_argument("--video", metavar="FILE", help="write an mp4 file and open no window")
+    add_json(parser, Watched)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> Answer:
     """Play, and print the return of each episode."""
     from rlcore_plugin_agents.filming import check_video, film, show
     from rlcore_plugin_agents.stage import set_stage
@@ -35,8 +56,12 @@ def run(options: argparse.Namespace) -> int:
         trust=options.trust,
     )
     seeds = range(options.seed, options.seed + options.episodes)
+    watched = Watched(options.run, [], [], [], options.video)
     for seed, value, length in show(stage, seeds) if video is None else film(stage, seeds, video):
+        watched.seeds.append(seed)
+        watched.returns.append(value)
+        watched.lengths.append(length)
         print(f"seed {seed:>6}  return {value:>10,.1f}  length {length:>6,}", flush=True)
     if video is not None:
         print(video)
-    return 0
+    return Answer(watched)
