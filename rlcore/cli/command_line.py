@@ -47,7 +47,7 @@ def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
         epilog="what the exit codes mean: rlcore train --help",
     )
     top.add_argument("--version", action="version", version=f"rlcore {__version__}")
-    top.set_defaults(of_plugin=None, schema=None, json=False, grace=_END_SECONDS)  # one command has an option for it
+    top.set_defaults(of_plugin=None, schema=None, grace=_END_SECONDS)  # one command has an option for it
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, text in _COMMANDS.items():
         commands.add_parser(name, help=text, fill=partial(_fill, name))
@@ -74,19 +74,19 @@ def _command(arguments: Sequence[str] | None) -> tuple[int, float]:
     """Run a command; return its exit code, and the seconds that its plugins may take to end."""
     with lenient_output() as output:
         arguments = sys.argv[1:] if arguments is None else arguments
-        options = argparse.Namespace(command="", prog="rlcore", schema=None, json="--json" in arguments)
-        options.grace = _END_SECONDS
+        options = argparse.Namespace(command="", prog="rlcore", schema=None, grace=_END_SECONDS)
+        in_json = "--json" in arguments
         try:
             options = parser(arguments).parse_args(arguments)
         except (RlcoreError, KeyboardInterrupt) as error:  # the plugin of a command cannot be used
             answer = _refused(error)
         else:
-            options.json = options.schema is not None and options.json
+            in_json = options.schema is not None and options.json
             show_log(vars(options).get("quiet", False))
-            with output_aside() if options.json else nullcontext():
+            with output_aside() if in_json else nullcontext():
                 answer = _run(options)
         _say_error(answer.error)
-        output.write(document(options, answer) if options.json else answer.text)
+        output.write(document(options, answer) if in_json else answer.text)
         output.flush()
     code = answer.code
     if code == 0 and options.command not in _PRINT_BESIDES and not isinstance(output.lost, BrokenPipeError | None):

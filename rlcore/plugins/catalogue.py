@@ -134,7 +134,6 @@ PUBLISHED: Final = {
         {},
         {
             "rlcore": _lent({"algorithms": "A2C C51 CrossQ DDPG DQN DiscreteSAC PPO R2D2 RecurrentPPO SAC TD3 preset"}),
-            "rlcore.cli": {"presets_of": "presets"},
             "rlcore.config": {"is_example": "example"},
         },
         commands={"init": "write a config to begin with: a preset for an algorithm and an environment"},

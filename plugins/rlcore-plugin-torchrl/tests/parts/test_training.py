@@ -5,7 +5,7 @@ import copy
 import jsonschema
 import pytest
 import torch
-from rlcore.config.schema import config_schema
+from rlcore_plugin_testing.config_schema import config_schema
 from rlcore_plugin_torchrl.parts.env import TorchRLEnv
 from rlcore_plugin_torchrl.parts.library import part_class, torchrl_module
 from rlcore_plugin_torchrl.parts.loss import buildable
