@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from ..conftest import TINY
 
 COMMANDS = leaves(parser())
 WITH_LOGS = {"logger": [{"use": "csv"}], "evaluator": {"use": "episodes", "episodes": 2, "every": 32}}
+FAULT = {"use": "testing:faulty", "fault": "raise", "from_frame": 40}
 # what each command is called with, in a folder with a config, a study and a run; `!`: it takes seconds
 EXAMPLES = {
     "bench list": "bench.toml",
@@ -67,9 +70,10 @@ def place(tmp_path_factory) -> Path:
     """A folder with what the examples name."""
     folder = tmp_path_factory.mktemp("json")
     method = {"ours": {"config": "toy.toml"}}
-    study = {"study": {"name": "search", "config": "toy.toml", "metric": "evaluation/return", "trials": 1}}
+    study = {"study": {"config": "toy.toml", "trials": 1}}
     for name, content in {
         "tiny": {**TINY, **WITH_LOGS},
+        "failing": {**TINY, "run": {**TINY["run"], "name": "failing"}, "hook": [FAULT]},
         "toy": {**TOY_CONFIG, "evaluator": {"use": "episodes", "every": 32}},
         "bench": {"bench": {"seeds": [1]}, "task": {"toy": {"method": method}}},
         "study": {**study, "space": {"optimizer.lr": {"low": 1e-3, "high": 1e-1, "log": True}}},
@@ -142,9 +146,32 @@ def test_an_error_names_file_section_key_and_hint(said, place):
 
 
 def test_a_training_that_fails_says_how_far_it_came(said):
-    hook = "hook=[{use = 'testing:faulty', fault = 'raise', from_frame = 40}]"
-    document = said("train", "tiny.toml", "--set", "run.name=failing", "--set", hook)
+    document = said("train", "failing.toml")
     (run,) = document["data"]["runs"]
     assert (document["ok"], run["folder"], run["now"]) == (False, "runs/failing", 64)
-    again = said("train", "tiny.toml", "--set", "run.name=failing")
+    again = said("train", "failing.toml")
     assert (again["code"], again["data"]["runs"]) == (2, []), "the run that is there was not touched"
+
+
+@pytest.mark.slow
+def test_a_script_goes_from_an_env_to_an_exported_policy_by_json_alone(tmp_path):
+    def rlcore(*words):
+        command = [sys.executable, "-m", "rlcore", *words, "--json"]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path, check=False)
+        document = json.loads(done.stdout)
+        assert (document["ok"], document["code"]) == (done.returncode == 0, done.returncode)
+        return document
+
+    begun = rlcore("init", "ppo", "--env", "CartPole-v1")["data"]
+    (config,) = begun["files"]
+    wrong = rlcore("config", "check", config, "--set", "loss.clip_epsilo=0.1")["error"]["problems"][0]
+    assert (wrong["key"], wrong["hint"]) == ("clip_epsilo", "did you mean 'clip_epsilon'?")
+    small = ("--set", "run.total_frames=4_096", "--set", "evaluator.episodes=2")
+    assert rlcore("config", "check", config, *small)["data"] == {"file": config, "left_out": []}
+    (run,) = rlcore("train", config, *small)["data"]["runs"]
+    assert (run["folder"], run["state"], run["now"]) == (begun["run"], "done", 4_096)
+    evaluation = rlcore("evaluate", run["folder"], "--best", "--episodes", "3")["data"]
+    assert len(evaluation["returns"]) == 3
+    assert evaluation["mean_return"] >= 8
+    exported = rlcore("export", run["folder"], "--best", "--format", "safetensors")["data"]
+    assert (tmp_path / exported["file"]).stat().st_size == exported["bytes"]
