@@ -55,9 +55,13 @@ def write_status(
     """
     newest, result = checkpoint or trainer.last_checkpoint, trainer.last_evaluation
     progress, exact = trainer.progress, not trainer.why_inexact
-    evaluation = result and {
-        "now": result.frames,
-        "mean_return": result.mean_return if math.isfinite(result.mean_return) else None,
-        "episodes": len(result.returns),
-    }
+    evaluation = (
+        None
+        if result is None
+        else {
+            "now": result.frames,
+            "mean_return": result.mean_return if math.isfinite(result.mean_return) else None,
+            "episodes": len(result.returns),
+        }
+    )
     status.write(state, progress.now, reason, newest, exact, trainer.lost(), progress.clock, evaluation)

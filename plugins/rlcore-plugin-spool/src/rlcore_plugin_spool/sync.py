@@ -78,8 +78,8 @@ def run(options: argparse.Namespace) -> Answer:
         print(f"{folder}: no logger of this run has anything to send")
         return Answer(Synced(options.run, []))
     patience = _patience(folder)
-    loggers = [_send(name, logger, config, patience, options.seconds) for name, logger, config in spooling]
-    return Answer(Synced(options.run, loggers), code=1 if any(logger.left for logger in loggers) else 0)
+    synced = [_send(name, logger, config, patience, options.seconds) for name, logger, config in spooling]
+    return Answer(Synced(options.run, synced), code=1 if any(logger.left for logger in synced) else 0)
 
 
 def _seconds(text: str) -> float:

@@ -178,7 +178,7 @@ def _facts(path: Path, manifest: dict[str, Any]) -> str:
     lines = [f"{name:<12}{printable(value)}\n" for name, value in facts.items()]
     lines += [f"{'':<12}because {printable(reason)}\n" for reason in manifest["inexact"]]
     sizes, owners = manifest["sizes"], manifest["owners"]
-    tables = {
+    tables: dict[str, list[tuple[str, ...]]] = {
         "components": [
             (f"  {name}", owners.get(name) or "-", _size(sizes.get(name, 0)), digest)
             for name, digest in manifest["digests"].items()
