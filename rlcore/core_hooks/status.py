@@ -55,13 +55,8 @@ def write_status(
     """
     newest, result = checkpoint or trainer.last_checkpoint, trainer.last_evaluation
     progress, exact = trainer.progress, not trainer.why_inexact
-    evaluation = (
-        None
-        if result is None
-        else {
-            "now": result.frames,
-            "mean_return": result.mean_return if math.isfinite(result.mean_return) else None,
-            "episodes": len(result.returns),
-        }
-    )
+    evaluation: dict[str, float | None] | None = None
+    if result is not None:
+        mean = result.mean_return if math.isfinite(result.mean_return) else None
+        evaluation = {"now": result.frames, "mean_return": mean, "episodes": len(result.returns)}
     status.write(state, progress.now, reason, newest, exact, trainer.lost(), progress.clock, evaluation)
