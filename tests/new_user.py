@@ -95,7 +95,7 @@ def use(venv, folder, env, frames, steps, export_format="torch-export"):
     assert len(runs) == 2, runs
     table = steps("compare", lambda: rlcore("compare", *runs))
     assert "| " in table, table
-    evaluated = json.loads(steps("evaluate", lambda: rlcore("evaluate", runs[0], "--json")))
+    evaluated = json.loads(steps("evaluate", lambda: rlcore("evaluate", runs[0], "--json")))["data"]
     seeds = json.dumps(evaluated["seeds"])
     played = steps("load the agent", lambda: venv.run("python", "-c", PLAY, runs[0], env, seeds, cwd=folder))
     file = folder / "policy.pt2"

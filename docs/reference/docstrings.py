@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import textwrap
 from collections.abc import Iterator
@@ -71,3 +72,9 @@ def _uncapitalised(text: str) -> str:
     """Return a text that goes on after a colon; `None` and names in backticks stay as they are."""
     first, rest = text[:1], text[1:]
     return text if text.startswith("None") or rest[:1].isupper() else first.lower() + rest
+
+
+def entries_of(doc: str, title: str) -> dict[str, str]:
+    """Return the entries of one section of a docstring by their names."""
+    texts = (text for name, body in _sections(inspect.cleandoc(doc)) if name == title for text in _entries(body))
+    return {match[1]: match[2] for text in texts if (match := _ENTRY.fullmatch(text))}

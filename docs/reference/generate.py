@@ -22,6 +22,7 @@ from typing import Final
 
 import hook_points
 import interfaces
+import json_answers
 import measured
 import plugin_index
 import preset_tables
@@ -178,6 +179,8 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "room-imports": rooms.room_imports,
     "command-line": command_line,
     "exit-codes": exit_codes,
+    "json-document": json_answers.document,
+    "json-answers": json_answers.answers,
     "faults": fault_table,
     "kinds": kinds,
     "measured-speed": measured.speed,

@@ -8,20 +8,22 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Final, NoReturn
 
+from rlcore.cli.answers import Answer, document
 from rlcore.cli.parsing import Parser, add_plugin_commands
 from rlcore.errors import MissingPluginError, RlcoreError, notes_of
 from rlcore.process import interrupts
 from rlcore.process.leaving import dismiss, leave
-from rlcore.process.streams import lenient_output, show_log
+from rlcore.process.streams import lenient_output, output_aside, show_log
 from rlcore.version import __version__
 
 # commands of the core with a module of their name, which is imported when one is called, as a command of a plugin is
 _COMMANDS: Final = {
     "train": "train from a config",
-    "config": "check, show or explain a config",
+    "config": "check, show or explain a config, or print a schema of all",
     "plugins": "list, show, check or begin plugins, or show the call order of hooks",
 }
 # commands that build parts, or look at what their config sections may hold
@@ -45,7 +47,7 @@ def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
         epilog="what the exit codes mean: rlcore train --help",
     )
     top.add_argument("--version", action="version", version=f"rlcore {__version__}")
-    top.set_defaults(of_plugin=None, grace=_END_SECONDS)  # one command has an option for it
+    top.set_defaults(of_plugin=None, schema=None, grace=_END_SECONDS)  # one command has an option for it
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, text in _COMMANDS.items():
         commands.add_parser(name, help=text, fill=partial(_fill, name))
@@ -72,33 +74,38 @@ def _command(arguments: Sequence[str] | None) -> tuple[int, float]:
     """Run a command; return its exit code, and the seconds that its plugins may take to end."""
     with lenient_output() as output:
         arguments = sys.argv[1:] if arguments is None else arguments
+        options = argparse.Namespace(command="", prog="rlcore", schema=None, grace=_END_SECONDS)
+        in_json = "--json" in arguments
         try:
             options = parser(arguments).parse_args(arguments)
-        except RlcoreError as error:  # the plugin of a command cannot be used
-            return _refused(error), _END_SECONDS
-        except KeyboardInterrupt:
-            return _interrupted(), _END_SECONDS
-        show_log(vars(options).get("quiet", False))
-        code = _run(options)
+        except (RlcoreError, KeyboardInterrupt) as error:  # the plugin of a command cannot be used
+            answer = _refused(error)
+        else:
+            in_json = options.schema is not None and options.json
+            show_log(vars(options).get("quiet", False))
+            with output_aside() if in_json else nullcontext():
+                answer = _run(options)
+        _say_error(answer.error)
+        output.write(document(options, answer) if in_json else answer.text)
         output.flush()
+    code = answer.code
     if code == 0 and options.command not in _PRINT_BESIDES and not isinstance(output.lost, BrokenPipeError | None):
         print(f"error: the output could not be written: {output.lost}", file=sys.stderr)
         code = 1
     return code, options.grace
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace) -> Answer:
     try:
         _check_torch(options.command)
         command = options.of_plugin or importlib.import_module(f"rlcore.cli.{options.command}")
-        return int(command.run(options))
-    except RlcoreError as error:
+        answer = command.run(options)
+    except (RlcoreError, KeyboardInterrupt) as error:
         return _refused(error)
-    except KeyboardInterrupt:
-        return _interrupted()
-    except SystemExit:  # of a part, whose code says nothing about the command
+    except (Exception, SystemExit) as error:  # the code of the exit of a part says nothing about the command
         traceback.print_exc()
-        return 1
+        return Answer(code=1, error=error)
+    return answer if isinstance(answer, Answer) else Answer(code=int(answer))
 
 
 def _fill(command: str, parser: argparse.ArgumentParser) -> None:
@@ -119,17 +126,18 @@ def _check_torch(command: str) -> None:
         )
 
 
-def _interrupted() -> int:
-    """Say that Ctrl-C ended a command; return its exit code."""
-    print("stopped by Ctrl-C", file=sys.stderr)
-    return 130
+def _refused(error: RlcoreError | KeyboardInterrupt) -> Answer:
+    """Return the answer of a command that an error of rlcore ended, or Ctrl-C."""
+    return Answer(code=error.exit_code if isinstance(error, RlcoreError) else 130, error=error)
 
 
-def _refused(error: RlcoreError) -> int:
-    """Print an error of rlcore; return its exit code."""
-    notes = "".join(f"\n  {note}" for note in notes_of(error))
-    print(f"error: {error}{notes}", file=sys.stderr)
-    return error.exit_code
+def _say_error(error: BaseException | None) -> None:
+    """Print an error of rlcore, or that Ctrl-C ended the command."""
+    if isinstance(error, RlcoreError):
+        notes = "".join(f"\n  {note}" for note in notes_of(error))
+        print(f"error: {error}{notes}", file=sys.stderr)
+    elif isinstance(error, KeyboardInterrupt):
+        print("stopped by Ctrl-C", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,70 +1,87 @@
-"""`rlcore config`: check, show and explain a config, and the JSON schema of all configs."""
+"""`rlcore config`: check a config, and show it whole."""
 
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tomli_w
-from pydantic import BaseModel
 
+from rlcore.cli.answers import Answer, add_json
 from rlcore.cli.arguments import override_arguments
+from rlcore.cli.parsing import Parser, add_plugin_commands
 from rlcore.config.file import read
 from rlcore.config.observers import add_observers
 from rlcore.config.policies import tables
-from rlcore.config.raw import RawConfig
-from rlcore.config.schema import config_schema
 from rlcore.config.sections import Config, validate
 from rlcore.config.trust import UntrustedError
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+@dataclass(frozen=True)
+class CheckedConfig:
+    """A config without problems; those of others are in the error.
+
+    Attributes:
+        file: the config.
+        left_out: what was not looked at, as its code was not written here.
+    """
+
+    file: str
+    left_out: list[str]
+
+
+@dataclass(frozen=True)
+class ShownConfig:
+    """A config with all defaults and versions.
+
+    Attributes:
+        config: section to keys, or to a list of them for sections that can be repeated.
+    """
+
+    config: dict[str, Any]
+
+
+def add_arguments(parser: Parser) -> None:
     """Add what the command takes."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    for name, text in (
-        ("check", "report every problem of a config"),
-        ("show", "print the config with all defaults and versions"),
-        ("explain", "print every key: its value, where the value comes from, what it means"),
+    for name, data, text in (
+        ("check", CheckedConfig, "report every problem of a config"),
+        ("show", ShownConfig, "print the config with all defaults and versions"),
     ):
         action = actions.add_parser(name, help=text)
         action.add_argument("config", metavar="CONFIG", help="a TOML file")
         override_arguments(action)
-    actions.add_parser("schema", help="print a JSON schema of everything installed, for editors")
+        add_json(action, data)
+    add_plugin_commands(actions, "config")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run the action."""
-    if options.action == "schema":
-        print(json.dumps(config_schema(), indent=1))
-        return 0
+def run(options: argparse.Namespace) -> Answer:
+    """Check the config, with its parts built in memory, or show it."""
+    if options.action == "show":
+        config = read_as_it_is(options, validate)
+        resolved = config.raw.values if any(_left_out(config)) else config.resolved()
+        return Answer(ShownConfig(resolved), tomli_w.dumps(resolved))
+    from rlcore.run.checking import try_out, validated
+
+    config = read_as_it_is(options, validated)
+    left_out = list(_left_out(config))
+    if not left_out:
+        try_out(config)
+    besides = f"; not checked: {'; '.join(left_out)}" if left_out else ""
+    return Answer(CheckedConfig(options.config, left_out), f"{options.config}: no problems found{besides}\n")
+
+
+def read_as_it_is(options: argparse.Namespace, validated: Callable[..., Config]) -> Config:
+    """Return the config that a command names; without the code that it names, where that may not run here."""
     raw = read(Path(options.config), options.set, trust=options.trust)
     add_observers(raw, options.disable)
     try:
-        if options.action == "check":
-            return _check(raw, options)
-        config = validate(raw, options.enable, options.disable)
+        return validated(raw, options.enable, options.disable)
     except UntrustedError:
-        config = validate(raw, options.enable, options.disable, import_files=False)
-    left_out = list(_left_out(config))
-    if options.action == "check":
-        print(f"{options.config}: no problems found" + (f"; not checked: {'; '.join(left_out)}" if left_out else ""))
-    elif options.action == "show":
-        print(tomli_w.dumps(raw.values if left_out else config.resolved()), end="")
-    else:
-        for line in explain(config):
-            print(line)
-    return 0
-
-
-def _check(raw: RawConfig, options: argparse.Namespace) -> int:
-    """Say what is wrong with a config and with the parts that it names, which are built in memory."""
-    from rlcore.run.checking import try_out, validated
-
-    try_out(validated(raw, options.enable, options.disable))
-    print(f"{options.config}: no problems found")
-    return 0
+        return validate(raw, options.enable, options.disable, import_files=False)
 
 
 def _left_out(config: Config) -> Iterator[str]:
@@ -73,37 +90,3 @@ def _left_out(config: Config) -> Iterator[str]:
         number = len(tables(config.raw, name)) - len(sections)
         if number:
             yield f"{number} [{name}] of the files {', '.join(config.plugins.files)}, which --trust imports"
-
-
-def explain(config: Config) -> Iterator[str]:
-    """Yield a line per key: its value, where the value comes from, what it means."""
-    for name, values in config.core().items():
-        yield f"[{name}]"
-        yield from _keys(values, name, config.raw)
-    for name, sections in config.sections.items():
-        for section in sections:
-            yield f"[{section.label}] {section.provided}  ({_source_of_use(config.raw, section.label)})"
-            if name == "checkpoint":
-                yield from _keys(config.checkpoint, name, config.raw)
-            yield from _keys(section.config, section.label, config.raw)
-
-
-def _keys(values: BaseModel, section: str, raw: RawConfig) -> Iterator[str]:
-    value_of = dict(iter(values))  # the keys of a section may be called `keys`
-    for key, field in type(values).model_fields.items():
-        source = _source(raw, section, key, is_said=key in values.model_fields_set)
-        yield f"  {key} = {value_of[key]!r}  ({source})  {field.description or ''}".rstrip()
-
-
-def _source_of_use(raw: RawConfig, label: str) -> str:
-    """Return where it is said which component a section is of."""
-    table = next(table for table in tables(raw, label.partition(".")[0]) if table.label == label)
-    return _source(raw, label, "use", is_said="use" in table.keys)
-
-
-def _source(raw: RawConfig, section: str, key: str, is_said: bool) -> str:
-    first, _, index = section.partition(".")
-    paths = (f"{section}.{key}", f"{first}.{index or 0}.{key}")
-    whole = [raw.sources[path] for path in paths if path in raw.sources]
-    within = [source for path in paths for place, source in raw.sources.items() if place.startswith(f"{path}.")]
-    return " and ".join(dict.fromkeys([*(whole or [str(raw.path) if is_said else "default"]), *within]))

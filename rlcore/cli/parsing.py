@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
-from rlcore.errors import did_you_mean
+from rlcore.errors import ConfigError, did_you_mean
+
+
+class UsageError(ConfigError):
+    """A command line that asks for JSON cannot be parsed."""
 
 
 class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
@@ -31,12 +35,23 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **arguments)
         self.register("action", "parsers", _Commands)
         self._fill = fill
+        self._answers_json = False
 
     def complete(self) -> None:
         """Add the arguments that wait until they are needed."""
         fill, self._fill = self._fill, None
         if fill is not None:
             fill(self)
+
+    def error(self, message: str) -> NoReturn:
+        """End the program with a message, which is raised where the answer is JSON.
+
+        Raises:
+            UsageError: with the message.
+        """
+        if self._answers_json:
+            raise UsageError(f"{self.prog}: {message}")
+        super().error(message)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a value that is none of the choices, and name the nearest."""
@@ -48,6 +63,7 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, with all arguments; one that there is not ends the program, which names the nearest."""
+        self._answers_json = "--json" in args
         self.complete()
         options, unknown = super().parse_known_args(args, namespace)
         if unknown:

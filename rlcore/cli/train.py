@@ -8,9 +8,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from rlcore.cli.answers import Answer, add_json
 from rlcore.cli.arguments import duration, override_arguments, positive, seconds, spoken
-from rlcore.errors import ConfigError
+from rlcore.cli.trained import Trained, run_end
+from rlcore.errors import ConfigError, RlcoreError
 from rlcore.process.this_process import age
+from rlcore.run_folder.status import read_status
 
 if TYPE_CHECKING:
     from rlcore.run.asked import Asked
@@ -77,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="build everything, train nothing, write nothing")
     parser.add_argument("--quiet", action="store_true", help="print errors alone: no progress, no warnings, no summary")
+    add_json(parser, Trained)
 
 
 def train_flags() -> list[argparse.Action]:
@@ -86,22 +90,33 @@ def train_flags() -> list[argparse.Action]:
     return [action for action in parser._actions if action.option_strings]
 
 
-def run(options: argparse.Namespace) -> int:
-    """Train; return the exit code."""
+def run(options: argparse.Namespace) -> Answer:
+    """Train; return how it ended."""
     if options.seeds is not None:
         from rlcore.plugins.known import lend
 
         _check_alone("--seeds trains each seed in one process; leave torchrun out")
-        code: int = lend("rlcore.cli", "train_seeds", "rlcore train --seeds")(options)
-        return code
+        answer: Answer = lend("rlcore.cli", "train_seeds", "rlcore train --seeds")(options)
+        return answer
     if options.jobs is not None:
         raise ConfigError("--jobs says how many seeds are trained at a time; add --seeds")
-    wanted = asked_by(options)
-    if "ranks" not in wanted.raw.values or options.dry_run:
+    wanted, error = asked_by(options), None
+    status = read_status(wanted.place)
+    try:
+        code = _train(wanted, options.dry_run)
+    except RlcoreError as raised:
+        code, error = raised.exit_code, raised
+    touched = read_status(wanted.place) != status
+    return Answer(Trained([run_end(wanted.place)] if touched else []), code=code, error=error)
+
+
+def _train(wanted: Asked, dry_run: bool) -> int:
+    """Train in this process, or by the launcher of the ranks; return the exit code."""
+    if "ranks" not in wanted.raw.values or dry_run:
         from rlcore.cli import train_alone
 
         _check_alone("the config has no [ranks], so each would train the whole run; add --set ranks.count={size}")
-        return train_alone.run(wanted, options.dry_run)
+        return train_alone.run(wanted, dry_run)
     from rlcore.cli.train_config import launcher_of
 
     return launcher_of(wanted).train(wanted)

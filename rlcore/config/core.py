@@ -15,6 +15,7 @@ from rlcore.types.progress import ENDLESS, Clock
 from rlcore.types.settings import FREE_AT_RESUME, Interval
 
 SAFE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+DEVICE: Final = re.compile(r"auto|cpu|cuda(:\d+)?|mps")
 # set in the processes that torchrun starts
 TORCHRUN: Final = "TORCHELASTIC_RUN_ID"
 # a field that is called like a word of Python cannot be written in a class
@@ -92,7 +93,7 @@ class RunConfig(BaseModel, extra="forbid"):
     @field_validator("device")
     @classmethod
     def _known_device(cls, device: str) -> str:
-        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?|mps", device):
+        if not DEVICE.fullmatch(device):
             raise ValueError("a device is auto, cpu, cuda, cuda:N or mps")
         return device
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from rlcore.config.extending import EXTENDS, Layer, extended, with_absolute_paths
 from rlcore.config.overrides import override
+from rlcore.config.problems import ConfigProblems
 from rlcore.config.raw import GIVEN, VERSIONS, ConfigFile, RawConfig
 from rlcore.errors import ConfigError, MissingPluginError
 from rlcore.plugins.component import is_repeated
@@ -107,7 +108,7 @@ def _parse(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except ValueError as error:  # of TOML, or an integer of thousands of digits
-        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+        raise ConfigProblems(path, [f"not valid TOML: {error}"]) from None
     except RecursionError:
         raise ConfigError(f"{path}: not valid TOML: nested too deeply") from None
 

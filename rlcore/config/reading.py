@@ -107,7 +107,10 @@ def _section(reading: Reading, section: str, table: Table, names: set[str]) -> S
             problems.append(f"[{label}] use: {error}")
             reading.unknown.append(use)
         return None
-    name = _name(str(keys.pop("name", "")), provided, table, names)
+    name = keys.pop("name", "")
+    if not isinstance(name, str):
+        problems.append(f"[{label}] name: must be text, not {name!r}")
+    name = _name(str(name), provided, table, names)
     if name in names:
         problems.append(f"[{label}] name: {name!r} is the name of another {kind}")
     names.add(name)
@@ -117,12 +120,13 @@ def _section(reading: Reading, section: str, table: Table, names: set[str]) -> S
     leaf = keys.pop("leaf", None) if kind == "transform" else None
     if leaf is not None and not isinstance(leaf, str):
         problems.append(f"[{label}] leaf: must be the name of a leaf of the observations, not {leaf!r}")
-    agents = keys.pop(AGENTS, None) if kind == "model" and table.policy else None
+    listed = keys.pop(AGENTS, None) if kind == "model" and table.policy else None
+    agents = tuple(listed) if isinstance(listed, list) else ()
     config = _validated(reading, provided, label, table.place, keys)
     if config is None:
         return None
     _load_plugins_of_keys(reading, label, config)
-    return Section(label, name, provided, config, required is True, leaf, table.policy, tuple(agents or ()))
+    return Section(label, name, provided, config, required is True, leaf, table.policy, agents)
 
 
 def _load_plugins_of_keys(reading: Reading, label: str, config: BaseModel) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -40,7 +41,7 @@ class StatusHook:
 def write_status(
     status: Status, state: RunState, trainer: Trainer, reason: str = "", checkpoint: Path | None = None
 ) -> None:
-    """Write where a run stands, with what it lost.
+    """Write where a run stands, with what it lost and its last evaluation.
 
     Args:
         status: of the run.
@@ -52,6 +53,10 @@ def write_status(
     Raises:
         StorageError: the file cannot be written.
     """
-    newest = checkpoint or trainer.last_checkpoint
+    newest, result = checkpoint or trainer.last_checkpoint, trainer.last_evaluation
     progress, exact = trainer.progress, not trainer.why_inexact
-    status.write(state, progress.now, reason, newest, exact, trainer.lost(), progress.clock)
+    evaluation: dict[str, float | None] | None = None
+    if result is not None:
+        mean = result.mean_return if math.isfinite(result.mean_return) else None
+        evaluation = {"now": result.frames, "mean_return": mean, "episodes": len(result.returns)}
+    status.write(state, progress.now, reason, newest, exact, trainer.lost(), progress.clock, evaluation)

@@ -141,7 +141,6 @@ PUBLISHED: Final = {
         {},
         {
             "rlcore": _lent({"algorithms": "A2C C51 CrossQ DDPG DQN DiscreteSAC PPO R2D2 RecurrentPPO SAC TD3 preset"}),
-            "rlcore.cli": {"presets_of": "presets"},
             "rlcore.config": {"is_example": "example"},
         },
         commands={"init": "write a config to begin with: a preset for an algorithm and an environment"},
@@ -197,10 +196,14 @@ PUBLISHED: Final = {
         },
         {"rlcore": {"check_env_specs": "env_specs"}},
         commands={
+            "config.explain": "print every key: its value, where the value comes from, what it means",
+            "config.schema": "print a JSON schema of everything installed, for editors",
             "env": "check an environment: whether it can be trained on",
             "plugins.doctor": "find conflicts, broken and slow plugins, each with the fix",
             "plugins.new": "make a package for a plugin of your own: a component that works, with tests, an example "
             "and workflows",
+            "plugins.order": "show which hooks each loop point calls, in order",
+            "plugins.show": "show the components of one plugin and their config keys",
             "prove": "prove that a config's runs survive kills, stops and damage, on this machine; takes minutes",
         },
         for_tests=True,

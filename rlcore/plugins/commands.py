@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from rlcore.errors import PluginError
 from rlcore.plugins.catalogue import PREFIX, PUBLISHED
@@ -24,8 +24,8 @@ class Command(Protocol):
         """Add the arguments of the command; called for the help of the command too."""
         ...
 
-    def run(self, options: argparse.Namespace) -> int:
-        """Do it, and return the exit code; an `RlcoreError` becomes its message and exit code."""
+    def run(self, options: argparse.Namespace) -> Any:
+        """Do it; return the exit code or a `rlcore.cli.Answer`. An `RlcoreError` becomes its message and exit code."""
         ...
 
 

@@ -10,7 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from typing import Any, TextIO, cast
 
 
@@ -83,6 +83,19 @@ def lenient_output() -> Iterator[Lenient]:
         output.end()
         errors.end()
         sys.stdout, sys.stderr = streams
+
+
+@contextmanager
+def output_aside() -> Iterator[None]:
+    """Send what is printed inside a block to the standard error, by this process and by those that it starts."""
+    with ExitStack() as restored:
+        with suppress(OSError):  # a closed descriptor
+            output = os.dup(1)
+            restored.callback(os.close, output)
+            restored.callback(os.dup2, output, 1)
+            os.dup2(2, 1)
+        restored.enter_context(redirect_stdout(sys.stderr))
+        yield
 
 
 def show_log(quiet: bool = False, force: bool = False) -> None:

@@ -43,6 +43,7 @@ class Status:
         exact: bool | None = None,
         losses: Mapping[str, int] | None = None,
         clock: str = "frames",
+        evaluation: Mapping[str, float | None] | None = None,
     ) -> None:
         """Write the status.
 
@@ -54,6 +55,7 @@ class Status:
             exact: whether a resume gives the bits of an uninterrupted run.
             losses: number of losses so far, by cause.
             clock: `frames` or `updates`; the name of the entry with `now`.
+            evaluation: the last one: `now`, `mean_return` and `episodes`.
 
         Raises:
             StorageError: the file cannot be written.
@@ -65,6 +67,7 @@ class Status:
             "checkpoint": checkpoint.name if checkpoint else None,
             "exact": exact,
             "losses": dict(losses or {}),
+            "evaluation": None if evaluation is None else dict(evaluation),
             "pid": os.getpid(),
             "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         }

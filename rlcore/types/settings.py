@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from rlcore.errors import ConfigError
-from rlcore.types.progress import Every
+from rlcore.types.progress import CLOCKS, Every
 
 # for `json_schema_extra` of a field: a resume may change it, since it changes no result
 FREE_AT_RESUME: Final[dict[str, Any]] = {"free_at_resume": True}
@@ -40,7 +40,10 @@ def _checked_interval(value: Any) -> Any:
     return value
 
 
-Interval = Annotated[int | dict[str, int], BeforeValidator(_checked_interval)]
+_COUNT: Final = {"type": "integer", "minimum": 1}
+_CLOCKED: Final = {"properties": dict.fromkeys(CLOCKS, _COUNT), "additionalProperties": False}
+_AS_JSON: Final = {"anyOf": [_COUNT, {"type": "object", **_CLOCKED, "minProperties": 1, "maxProperties": 1}]}
+Interval = Annotated[int | dict[str, int], BeforeValidator(_checked_interval), WithJsonSchema(_AS_JSON)]
 
 
 class Secret(BaseModel, extra="forbid"):

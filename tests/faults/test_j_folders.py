@@ -276,7 +276,7 @@ def test_one_odd_folder_hides_no_other_run(cli, trained, workdir):
     outcome = cli("runs")
     assert outcome.code == 0, outcome.err
     assert "tiny" in outcome.out
-    assert json.loads(cli("runs", "--json").out)
+    assert json.loads(cli("runs", "--json").out)["data"]["runs"]
 
 
 def test_no_code_of_a_terminal_is_printed(cli, trained):

@@ -44,6 +44,7 @@ def test_train_trains_and_says_what_was_reached(cli, write_config, pictures):
         assert part in outcome.out
     assert (RUN / "curves.png").is_file()
     assert "tiny: 100%" in outcome.err, "the progress bar reached its end"
+    (last,) = [value for frames, key, value in metrics() if (frames, key) == (96, "evaluation/return")]
     assert status() | {"time": 0, "pid": 0, "checkpoint": 0} == {
         "state": "done",
         "reason": "",
@@ -53,6 +54,7 @@ def test_train_trains_and_says_what_was_reached(cli, write_config, pictures):
         "pid": 0,
         "exact": True,
         "losses": {},
+        "evaluation": {"now": 96, "mean_return": last, "episodes": 2},
     }
     assert (RUN / "checkpoints" / status()["checkpoint"] / "manifest.json").is_file()
     evaluated = [frames for frames, key, _ in metrics() if key == "evaluation/return"]
@@ -274,7 +276,7 @@ def test_plugins_list_names_what_is_installed(cli, site):
     for name in ("core", "csv", "gymnasium", "mlp", "ppo", "tensorboard", "torch"):
         assert any(line.split()[0] == name for line in outcome.out.splitlines())
     assert "refused: plugin 'old' (rlcore-plugin-old 0.3) needs rlcore >=99" in outcome.out
-    rows = json.loads(cli("plugins", "list", "--json").out)
+    rows = json.loads(cli("plugins", "list", "--json").out)["data"]["plugins"]
     (core,) = [row for row in rows if row["name"] == "core"]
     assert (core["distribution"], core["version"], core["problem"]) == ("rlcore", rlcore.__version__, None)
 
@@ -317,7 +319,7 @@ def test_evaluate_gives_what_the_run_measured_at_its_end(cli, trained):
     before = files()
     outcome = cli("evaluate", trained, "--json")
     assert outcome.code == 0
-    result = json.loads(outcome.out)
+    result = json.loads(outcome.out)["data"]
     assert result["frames"] == 96
     assert sum(result["returns"]) / 2 == pytest.approx(expected[0])
     assert files() == before, "evaluating writes nothing"
@@ -334,7 +336,7 @@ def test_evaluate_takes_episodes_and_seed(cli, trained):
 def test_evaluate_best_takes_the_best_checkpoint(cli, trained):
     entries = [json.loads(file.read_text()) for file in trained.glob("checkpoints/*/manifest.json")]
     best = max(entries, key=lambda entry: (entry["evaluation"], entry["progress"]["frames"]))
-    assert json.loads(cli("evaluate", trained, "--best", "--json").out)["frames"] == best["progress"]["frames"]
+    assert json.loads(cli("evaluate", trained, "--best", "--json").out)["data"]["frames"] == best["progress"]["frames"]
 
 
 def test_evaluate_refuses_what_is_no_run(cli, workdir):

@@ -8,23 +8,18 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from rlcore_plugin_testing.config_schema import config_schema
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def schema(cli):
-    return json.loads(cli("config", "schema").out)
+@pytest.fixture(scope="module")
+def schema():
+    return config_schema()
 
 
 def check(schema, values):
     jsonschema.Draft202012Validator(schema).validate(values)
-
-
-@pytest.mark.parametrize("name", ["ppo-idp.toml", "ppo-cartpole.toml"])
-def test_the_schema_takes_the_examples(schema, name):
-    jsonschema.Draft202012Validator.check_schema(schema)
-    check(schema, tomllib.loads((ROOT / "examples" / name).read_text()))
 
 
 @pytest.mark.parametrize(
@@ -57,9 +52,9 @@ def test_runs_lists_what_was_trained(cli, write_config):
     second = write_config(run={"name": "second", "seed": 7})
     assert cli("train", second, "--quiet", "--until", "32").code == 0
     (Path("runs") / "second" / "checkpoints" / "000000000032-damaged").mkdir()
-    rows = {row["run"]: row for row in json.loads(cli("runs", "--json").out)}
-    assert (rows["tiny"]["state"], rows["tiny"]["frames"], rows["tiny"]["total_frames"]) == ("done", 96, 96)
-    assert (rows["second"]["state"], rows["second"]["frames"], rows["second"]["seed"]) == ("stopped-resumable", 32, 7)
+    rows = {row["run"]: row for row in json.loads(cli("runs", "--json").out)["data"]["runs"]}
+    assert (rows["tiny"]["state"], rows["tiny"]["now"], rows["tiny"]["total"]) == ("done", 96, 96)
+    assert (rows["second"]["state"], rows["second"]["now"], rows["second"]["seed"]) == ("stopped-resumable", 32, 7)
     assert rows["tiny"]["env"] == "CartPole-v1"
     assert rows["tiny"]["best"] >= 8
     assert rows["second"]["best"] is None

@@ -128,7 +128,7 @@ def test_every_flag_of_train_reaches_the_runs_that_it_is_about(goes_on):
     assert again["set"] == ["7", "run.seed=2", "run.name=run-seed-2"]
     left = 3600 - age()
     assert left - 60 < again["max_time"] < left + 60, "what is left of it"
-    of_the_command = {"seeds", "jobs", "dry_run"}
+    of_the_command = {"seeds", "jobs", "dry_run", "json"}
     of_a_resume = {"resume", "drop", "fresh", "accept_changes"}
     for name in options.keys() - {"set", "max_time"}:
         handed_on = name not in of_the_command and (goes_on or name not in of_a_resume)

@@ -125,7 +125,7 @@ def test_the_command_line_trains_evaluates_and_resumes_it(cli):
     assert cli("train", CONFIG, "--quiet", *settings, "--resume").code == 0
     outcome = cli("evaluate", "runs/dqn-cartpole", "--json")
     assert outcome.code == 0
-    assert json.loads(outcome.out)["frames"] == 400
+    assert json.loads(outcome.out)["data"]["frames"] == 400
     shown = cli("plugins", "show", "dqn-test").out
     assert "double: default False. let the Q-network choose" in shown
 

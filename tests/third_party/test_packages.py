@@ -394,9 +394,9 @@ def test_each_back_end_trains_with_one_line_beside_the_core_and_tells_what_it_sa
     venv.install("--find-links", dist, "rlcore", *sorted({*needed, *(folder.name for folder in named)}))
     (tmp_path / "toy.toml").write_text(tomli_w.dumps({**TOY_CONFIG, "checkpoint": {"use": backend}}))
     venv.run("rlcore", "train", "toy.toml", "--quiet", cwd=tmp_path)
-    rows = json.loads(venv.run("rlcore", "ckpt", "list", "runs/toy", "--json", cwd=tmp_path))
+    rows = json.loads(venv.run("rlcore", "ckpt", "list", "runs/toy", "--json", cwd=tmp_path))["data"]["checkpoints"]
     assert {row["backend"] for row in rows} == {backend}
-    assert (rows[0]["frames"], rows[0]["exact"]) == (TOY_CONFIG["run"]["total_frames"], True)
+    assert (rows[0]["now"], rows[0]["exact"]) == (TOY_CONFIG["run"]["total_frames"], True)
     assert "whole" in venv.run("rlcore", "ckpt", "verify", "runs/toy", cwd=tmp_path)
     config = ("train", "toy.toml", "--quiet", "--resume", "--set", "run.total_frames=96")
     venv.run("rlcore", *config, cwd=tmp_path)

@@ -45,7 +45,7 @@ ROOMS = {
     ),
     "helpers": "plugins",
     "algorithms": "plugins",
-    "cli": "version types process hooks plugins config state run_folder run",
+    "cli": "version types process plugins config state run_folder run",
 }
 FOR_ALL = ("errors", "lazy")
 # the front door and the door of `python -m rlcore`: nobody else imports them

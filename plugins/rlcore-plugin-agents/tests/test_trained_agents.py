@@ -81,7 +81,7 @@ def returns_of(agent, env_id, seeds):
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_agent_returns_what_evaluate_does(cli, train, kind):
     run = train(**KINDS[kind])
-    evaluated = json.loads(cli("evaluate", run, "--json").out)
+    evaluated = json.loads(cli("evaluate", run, "--json").out)["data"]
     agent = rlcore.load_agent(run)
     assert agent.frames == evaluated["frames"] == 96
     assert returns_of(agent, agent.env_id, evaluated["seeds"]) == pytest.approx(evaluated["returns"], rel=1e-5)
@@ -96,7 +96,7 @@ def test_nothing_of_the_training_is_built(train, monkeypatch):
 
 def test_the_best_checkpoint_and_one_by_its_folder(cli, train):
     run = train(**EVALUATED)
-    best = json.loads(cli("evaluate", run, "--best", "--json").out)["frames"]
+    best = json.loads(cli("evaluate", run, "--best", "--json").out)["data"]["frames"]
     assert rlcore.load_agent(run, best=True).frames == best
     for checkpoint in run.glob("checkpoints/*/"):
         frames = int(checkpoint.name.split("-")[0])

@@ -19,7 +19,7 @@ def trained(cli, write_config):
 
 def returns(outcome):
     assert outcome.code == 0, outcome.err
-    return json.loads(outcome.out)["returns"]
+    return json.loads(outcome.out)["data"]["returns"]
 
 
 def test_evaluate_takes_keys_of_env_and_evaluator_alone(cli, trained):

@@ -74,7 +74,7 @@ def test_the_page_has_the_figures_and_its_pictures_and_is_the_same_again(bench, 
 
     capsys.readouterr()
     assert main(["bench", "table", str(bench), "--json"]) == 0
-    (task,) = json.loads(capsys.readouterr().out)
+    (task,) = json.loads(capsys.readouterr().out)["data"]["tasks"]
     assert task["methods"][0]["mean"] == 6.0
     assert task["methods"][0]["reached"] == 3
     assert task["methods"][1]["source"] == "a paper, 2026"

@@ -76,7 +76,7 @@ def test_rows_run_and_are_stored_and_are_not_run_again(write_bench, tmp_path, ca
     assert {file: file.read_bytes() for file in tmp_path.rglob("seed-*.json.gz")} == before
     capsys.readouterr()
     assert main(["bench", "list", str(path), "--json"]) == 0
-    assert [entry["state"] for entry in json.loads(capsys.readouterr().out)] == ["done"] * 4
+    assert [entry["state"] for entry in json.loads(capsys.readouterr().out)["data"]["rows"]] == ["done"] * 4
 
 
 @pytest.mark.slow

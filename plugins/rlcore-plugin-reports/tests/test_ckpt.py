@@ -53,12 +53,12 @@ def test_list_shows_the_newest_first_and_which_is_the_best(cli, names):
     assert lines[1].split()[0] == "64"
     assert "newest" in lines[1]
     assert sum("best" in line for line in lines) == 1
-    rows = json.loads(cli("ckpt", "list", RUN, "--json").out)
-    assert [row["frames"] for row in rows] == [64, 48, 32, 16, 0]
+    rows = json.loads(cli("ckpt", "list", RUN, "--json").out)["data"]["checkpoints"]
+    assert [row["now"] for row in rows] == [64, 48, 32, 16, 0]
     files = [file for file in (CHECKPOINTS / names[-1]).iterdir() if file.name != "manifest.json"]
     assert rows[0]["size"] == sum(file.stat().st_size for file in files)
     assert (rows[0]["exact"], rows[0]["backend"], rows[0]["marks"][0]) == (True, "toy", "newest")
-    evaluated = {row["frames"]: row["evaluation"] for row in rows if row["evaluation"] is not None}
+    evaluated = {row["now"]: row["evaluation"] for row in rows if row["evaluation"] is not None}
     assert set(evaluated) == {32, 64}
 
 
@@ -99,7 +99,7 @@ def test_show_says_what_the_manifest_says(cli, names):
         assert line.split()[:2] == [name, manifest["owners"][name] or "-"]
     for file in manifest["files"].values():
         assert file["xxh3"] in outcome.out
-    assert json.loads(cli("ckpt", "show", RUN, "16", "--json").out)["progress"]["frames"] == 16
+    assert json.loads(cli("ckpt", "show", RUN, "16", "--json").out)["data"]["manifest"]["progress"]["frames"] == 16
 
 
 def test_show_gives_the_reasons_why_a_checkpoint_is_not_exact(cli, names):
@@ -121,7 +121,11 @@ def test_names_that_fit_none_or_several_are_refused(cli, names):
 
 
 def test_prune_keeps_the_newest_and_the_best(cli, names):
-    best = next(row["id"] for row in json.loads(cli("ckpt", "list", RUN, "--json").out) if "best" in row["marks"])
+    best = next(
+        row["id"]
+        for row in json.loads(cli("ckpt", "list", RUN, "--json").out)["data"]["checkpoints"]
+        if "best" in row["marks"]
+    )
     kept = sorted({names[-1], best})
     outcome = cli("ckpt", "prune", RUN, "--keep-last", 1, "--dry-run")
     assert (outcome.code, outcome.out.count("would remove")) == (0, 5 - len(kept))

@@ -53,7 +53,7 @@ def test_every_command_that_reads_a_changed_table_says_so(name, damage, said, co
     read_metrics(copy)
     assert sentence in caplog.text
     assert main(["runs", str(copy.parent), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["differences"] == [sentence]
+    assert json.loads(capsys.readouterr().out)["data"]["runs"][0]["differences"] == [sentence]
     for command in (["runs", str(copy.parent)], ["compare", str(copy)]):
         assert main(command) == 0
         assert sentence in capsys.readouterr().out, command

@@ -8,11 +8,10 @@ import random
 import pytest
 import tomli_w
 from rlcore_plugin_testing import make_config
+from rlcore_plugin_testing.config_explanation import explain
 
 import rlcore
 from rlcore import ConfigError
-from rlcore.cli.config import explain
-from rlcore.config.schema import config_schema
 from rlcore.plugins.catalogue import PUBLISHED, Published
 from rlcore.run_folder import folder as run_folder
 
@@ -26,7 +25,7 @@ def problem(path, *overrides):
 def test_a_key_may_be_called_keys(write_config):
     config = rlcore.load_config(write_config(hook=[{"use": "select-keys", "keys": ["observation"]}]))
     assert config.sections["hook"][0].config.keys == ["observation"]
-    assert any(line.startswith("  keys = ['observation']") for line in explain(config))
+    assert any("keys = ['observation']" in str(section) for section in explain(config))
 
 
 def test_all_problems_are_reported_together(write_config):
@@ -314,20 +313,3 @@ def test_leaf_is_a_key_of_every_transform_and_no_other_section():
         make_config(sections={"transform": [{"use": "testing:toy", "leef": "state"}]})
     with pytest.raises(ConfigError, match="leaf"):
         make_config("env.leaf=state")
-
-
-def test_the_schema_for_editors_knows_leaf():
-    for choice in config_schema()["properties"]["transform"]["items"]["anyOf"]:
-        assert choice["properties"]["leaf"]["type"] == "string"
-
-
-def test_the_schema_for_editors_knows_required():
-    for choice in config_schema()["properties"]["logger"]["items"]["anyOf"]:
-        assert choice["properties"]["required"]["type"] == "boolean"
-
-
-def test_the_schema_for_editors_knows_what_stands_before_the_sections():
-    schema = config_schema()
-    assert schema["properties"]["extends"]["type"] == "string"
-    assert {"required": ["extends"]} in schema["anyOf"]
-    assert schema["properties"]["defaults"]["type"] == "object"

@@ -17,7 +17,6 @@ from rlcore.plugins.known import lend, lent_to, published
 # names that no package of the core offers: it takes them itself where a user asks for what they do
 ASKED_FOR = [
     ("rlcore.cli", "train_seeds", "rlcore train --seeds"),
-    ("rlcore.cli", "presets_of", "its presets"),
     ("rlcore.config", "is_example", "the examples"),
     ("rlcore_plugin_agents", "agent_html", "the picture of an agent"),
     ("rlcore_plugin_presets", "read_metrics", "the reading of curves"),

@@ -42,6 +42,7 @@ def test_the_status_is_replaced_as_a_whole(tmp_path):
         "time": "",
         "exact": True,
         "losses": {"skipped": 2},
+        "evaluation": None,
     }
     assert [file.name for file in tmp_path.iterdir()] == ["status.json"]
 

@@ -43,36 +43,36 @@ def _with_reason(tool: Callable[..., Any]) -> Callable[..., Any]:
 def _looking(workshop: Workshop) -> list[Any]:
     """Return the tools that change nothing."""
 
-    def presets() -> str:
+    def presets() -> list[Any]:
         """List the presets: for which algorithm and env, and what return they reached."""
-        return workshop.call("init", "--list")
+        return list(workshop.call("init", "--list")["presets"])
 
-    def plugins() -> str:
-        """List the installed plugins, as JSON."""
-        return workshop.call("plugins", "list", "--json")
+    def plugins() -> list[Any]:
+        """List the installed plugins."""
+        return list(workshop.call("plugins", "list")["plugins"])
 
-    def show_plugin(name: str) -> str:
+    def show_plugin(name: str) -> dict[str, Any]:
         """Show the components of a plugin and every key of their config sections."""
         return workshop.call("plugins", "show", "--", name)
 
-    def check(config: str, overrides: list[str] | None = None) -> str:
+    def check(config: str, overrides: list[str] | None = None) -> dict[str, Any]:
         """Report all problems of a config, before any training. An override is like `loss.clip_epsilon=0.3`."""
         return workshop.call("config", "check", workshop.path(config), *_sets(overrides))
 
-    def explain(config: str) -> str:
-        """Print each key of a config: its value, where the value is from, what it means."""
+    def explain(config: str) -> dict[str, Any]:
+        """Say each key of a config: its value, where the value is from, what it means."""
         return workshop.call("config", "explain", workshop.path(config))
 
-    def runs(folder: str = "runs") -> str:
-        """List runs with their states, as JSON."""
-        return workshop.call("runs", workshop.path(folder), "--json")
+    def runs(folder: str = "runs") -> list[Any]:
+        """List runs with their states."""
+        return list(workshop.call("runs", workshop.path(folder))["runs"])
 
     def status(run: str) -> dict[str, Any]:
         """Say how a run stands: state, frames, reason; with its last output where it was begun by `train`."""
         return workshop.status(run)
 
-    def compare(folders: list[str], metric: str = "evaluation/return") -> str:
-        """Compare settings over their seeds: means, interquartile means and their 95 % intervals, as Markdown."""
+    def compare(folders: list[str], metric: str = "evaluation/return") -> dict[str, Any]:
+        """Compare settings over their seeds: means, interquartile means and their 95 % intervals."""
         return workshop.call("compare", *map(workshop.path, folders), "--metric", metric)
 
     return [presets, plugins, show_plugin, check, explain, runs, status, compare]
@@ -81,7 +81,7 @@ def _looking(workshop: Workshop) -> list[Any]:
 def _training(workshop: Workshop) -> list[Any]:
     """Return the tools that write files and train."""
 
-    def init(preset: str, env: str, name: str) -> str:
+    def init(preset: str, env: str, name: str) -> dict[str, Any]:
         """Write NAME.toml, a config from a preset or an algorithm for an env; nothing is overwritten."""
         file = workshop.path(f"{name}.toml")
         return workshop.call("init", f"--env={env}", f"--name={name}", f"--output={file}", "--", preset)
@@ -94,10 +94,10 @@ def _training(workshop: Workshop) -> list[Any]:
         """Stop a training with its state saved, so that it can be resumed."""
         return workshop.stop(run)
 
-    def evaluate(run: str, episodes: int = 10, best: bool = True) -> str:
-        """Play episodes with the policy of a run; returns and lengths, as JSON."""
+    def evaluate(run: str, episodes: int = 10, best: bool = True) -> dict[str, Any]:
+        """Play episodes with the policy of a run; returns and lengths."""
         flags = [f"--episodes={episodes}", *(["--best"] if best else [])]
-        return workshop.call("evaluate", workshop.path(run), *flags, "--json")
+        return workshop.call("evaluate", workshop.path(run), *flags)
 
     return [init, train, stop, evaluate]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,15 +34,17 @@ class Workshop:
         self._folder = folder
         self._trainings: dict[str, subprocess.Popen[bytes]] = {}
 
-    def call(self, *arguments: str) -> str:
-        """Return what an `rlcore` command prints.
+    def call(self, *arguments: str) -> dict[str, Any]:
+        """Return the data that an `rlcore` command answers with.
 
         Raises:
             WorkshopError: the command failed; holds its exit code and what it said.
         """
+        words = [*arguments]
+        words.insert(words.index("--") if "--" in words else len(words), "--json")
         try:
             done = subprocess.run(
-                [*_COMMAND, *arguments],
+                [*_COMMAND, *words],
                 cwd=self._folder,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -52,9 +54,16 @@ class Workshop:
             )
         except subprocess.TimeoutExpired as error:
             raise WorkshopError(f"rlcore {arguments[0]} took over {_MOST_SECONDS:.0f} s and was ended") from error
+        try:
+            document = json.loads(done.stdout)
+        except ValueError as error:  # it was killed
+            raise WorkshopError(f"exit code {done.returncode}: {done.stderr.strip()}") from error
+        if document["error"] is not None:
+            raise WorkshopError(f"exit code {done.returncode}: {document['error']['message']}")
         if done.returncode:
-            raise WorkshopError(f"exit code {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
-        return done.stdout
+            raise WorkshopError(f"exit code {done.returncode}: {done.stderr.strip() or document['data']}")
+        data: dict[str, Any] = document["data"]
+        return data
 
     def path(self, name: str) -> str:
         """Return a path below the folder, relative to it.
@@ -135,7 +144,7 @@ class Workshop:
     def _run_of(self, config: str, sets: list[str]) -> str:
         """Return the folder of the run that a config describes, once nothing is wrong with the config."""
         self.call("config", "check", config, *sets)
-        run = tomllib.loads(self.call("config", "show", config, *sets))["run"]
+        run = self.call("config", "show", config, *sets)["config"]["run"]
         return self.path(f"{run['folder']}/{run['name']}")
 
     @staticmethod

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import shlex
-import sys
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from rlcore.cli import Answer
 from rlcore.errors import ConfigError
 from rlcore.process import collected_stops, usable_cores
+from rlcore_plugin_bench.answers import BenchTable, Ran, Rows
 from rlcore_plugin_bench.bench_file import BenchFile, read_bench
-from rlcore_plugin_bench.listing import as_json, listed
+from rlcore_plugin_bench.listing import listed, listed_rows
 from rlcore_plugin_bench.queue import Again, Outcome, Queue
 from rlcore_plugin_bench.row import Row, rows_of
 from rlcore_plugin_bench.states import states_of, wall_seconds
@@ -22,14 +22,14 @@ from rlcore_plugin_bench.states import states_of, wall_seconds
 log = logging.getLogger(__name__)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Do what was asked for; return the exit code."""
+def run(options: argparse.Namespace) -> Answer:
+    """Do what was asked for."""
     files = [read_bench(Path(name)) for name in options.files]
     if options.action == "table":
         return write_table(files, options)
     rows = chosen([row for file in files for row in rows_of(file)], options.rows)
     pythons = interpreters(options.python)
-    return run_rows(rows, pythons, options) if options.action == "run" else list_rows(rows, pythons, options)
+    return run_rows(rows, pythons, options) if options.action == "run" else list_rows(rows, pythons)
 
 
 def chosen(rows: Sequence[Row], patterns: Sequence[str] | None) -> list[Row]:
@@ -60,15 +60,14 @@ def interpreters(texts: Sequence[str]) -> dict[str, str]:
     return pythons
 
 
-def list_rows(rows: Sequence[Row], pythons: dict[str, str], options: argparse.Namespace) -> int:
-    """Print the states of rows."""
+def list_rows(rows: Sequence[Row], pythons: dict[str, str]) -> Answer:
+    """Answer with the states of rows."""
     states = states_of(rows, pythons)
-    print(json.dumps(as_json(states), indent=1) if options.json else listed(states))
-    return 0
+    return Answer(Rows(listed_rows(states)), f"{listed(states)}\n")
 
 
-def run_rows(rows: Sequence[Row], pythons: dict[str, str], options: argparse.Namespace) -> int:
-    """Check every row, run those that are not done, and say what became of them; return the exit code."""
+def run_rows(rows: Sequence[Row], pythons: dict[str, str], options: argparse.Namespace) -> Answer:
+    """Check every row, run those that are not done, and say what became of them."""
     states = states_of(rows, pythons)
     wanted = [state.row for state in states if options.repeat or state.state not in ("done", "no interpreter")]
     without = sorted({state.row.how.python for state in states if state.state == "no interpreter"})
@@ -91,10 +90,11 @@ def run_rows(rows: Sequence[Row], pythons: dict[str, str], options: argparse.Nam
         )
         outcome = queue.run()
         report(outcome)
-        if stops:
-            log.info("stopped; go on with: %s", again_with(options))
-            return 128 + stops[0]
-    return 1 if outcome.failed else 0
+        command = again_with(options) if stops else None
+        if command is not None:
+            log.info("stopped; go on with: %s", command)
+        ran = Ran(outcome.done, outcome.failed, outcome.late, outcome.elsewhere, command)
+        return Answer(ran, code=128 + stops[0] if stops else 1 if outcome.failed else 0)
 
 
 def again_with(options: argparse.Namespace) -> str:
@@ -119,18 +119,15 @@ def report(outcome: Outcome) -> None:
         log.info("failed: %s: %s", name, why)
 
 
-def write_table(files: Sequence[BenchFile], options: argparse.Namespace) -> int:
-    """Write the page, or print it."""
+def write_table(files: Sequence[BenchFile], options: argparse.Namespace) -> Answer:
+    """Write the page, or answer with it."""
     from rlcore_plugin_bench.figures import figures_of
     from rlcore_plugin_bench.page import page, pictures
 
     tasks = figures_of(files)
-    if options.json:
-        print(json.dumps([task.as_json() for task in tasks], indent=1))
-        return 0
+    table = BenchTable([task.as_json() for task in tasks], options.output)
     if options.output is None:
-        sys.stdout.write(page(files, tasks, None))
-        return 0
+        return Answer(table, page(files, tasks, None))
     output = Path(options.output)
     if output.suffix != ".md":
         raise ConfigError(f"--output {output}: the page is Markdown; give it a name that ends in .md")
@@ -144,5 +141,4 @@ def write_table(files: Sequence[BenchFile], options: argparse.Namespace) -> int:
         output.write_text(page(files, tasks, folder.name), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"--output {output} cannot be written: {error}") from error
-    print(output)
-    return 0
+    return Answer(table, f"{output}\n")

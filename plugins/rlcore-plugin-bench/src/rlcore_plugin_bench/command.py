@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from rlcore.cli import positive
+from rlcore.cli import Answer, add_json, positive
+from rlcore_plugin_bench.answers import BenchTable, Ran, Rows
 from rlcore_plugin_bench.texts import seconds
 
 DESCRIPTION = (
@@ -31,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         each.add_argument(
             "--python", metavar="NAME=PATH", action="append", default=[], help="the interpreter of peers; several times"
         )
-    for each in (listing, table):
-        each.add_argument("--json", action="store_true", help="print JSON")
+    for each, data in ((listing, Rows), (running, Ran), (table, BenchTable)):
+        add_json(each, data)
     running.add_argument("--jobs", type=positive, metavar="N", help="rows at once; default: as many as there are cores")
     running.add_argument(
         "--max-time", type=seconds, metavar="T", help="run so long, such as 90m, and begin nothing that takes longer"
@@ -46,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> int:
-    """List, run or write; return the exit code."""
+def run(options: argparse.Namespace) -> Answer:
+    """List, run or write."""
     from rlcore_plugin_bench import actions
 
     return actions.run(options)

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any
 
+from rlcore_plugin_bench.answers import ListedRow
 from rlcore_plugin_bench.states import STATES, RowState
 from rlcore_plugin_bench.texts import duration
 
 
-def as_json(states: Sequence[RowState]) -> list[dict[str, Any]]:
+def listed_rows(states: Sequence[RowState]) -> list[ListedRow]:
     """Return an entry per row."""
     return [
-        {
-            "task": state.row.task,
-            "method": state.row.method,
-            "seed": state.row.seed,
-            "state": state.state,
-            "score": None if state.stored is None else state.stored.score,
-            "differences": list(state.differences),
-            "now": state.now,
-            "total": state.total,
-            "seconds_left": None if state.seconds is None else round(state.seconds),
-            "file": str(state.row.stored),
-        }
+        ListedRow(
+            task=state.row.task,
+            method=state.row.method,
+            seed=state.row.seed,
+            state=state.state,
+            score=None if state.stored is None else state.stored.score,
+            differences=list(state.differences),
+            now=state.now,
+            total=state.total,
+            seconds_left=None if state.seconds is None else round(state.seconds),
+            file=str(state.row.stored),
+        )
         for state in states
     ]
 

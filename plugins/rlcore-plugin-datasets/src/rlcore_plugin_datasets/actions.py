@@ -11,7 +11,9 @@ from typing import Final
 
 import numpy as np
 
+from rlcore.cli import Answer
 from rlcore.errors import ConfigError
+from rlcore_plugin_datasets.answers import CheckedDataset, ShownDataset
 from rlcore_plugin_datasets.converting import converted
 from rlcore_plugin_datasets.dataset import Dataset, merged, write_dataset
 from rlcore_plugin_datasets.recording import played
@@ -20,12 +22,12 @@ from rlcore_plugin_datasets.sources import source_of
 _SHOWN: Final = 20
 
 
-def run(options: argparse.Namespace) -> int:
-    """Do what was asked for; return the exit code."""
+def run(options: argparse.Namespace) -> Answer:
+    """Do what was asked for."""
     return _ACTIONS[options.action](options)
 
 
-def _record(options: argparse.Namespace) -> int:
+def _record(options: argparse.Namespace) -> Answer:
     out = Path(options.out)
     if out.exists():  # before anything is played
         raise ConfigError(f"--out {options.out}: it exists already; name another folder, or remove it")
@@ -38,45 +40,57 @@ def _record(options: argparse.Namespace) -> int:
     return _tell(dataset)
 
 
-def _show(options: argparse.Namespace) -> int:
+def _show(options: argparse.Namespace) -> Answer:
     return _tell(Dataset(options.dataset))
 
 
-def _tell(dataset: Dataset) -> int:
-    found = dataset.metadata
+def _tell(dataset: Dataset) -> Answer:
+    said = dataset.metadata
     returns = [episode.return_ for episode in dataset.episodes()]
+    shown = ShownDataset(
+        folder=str(dataset.folder),
+        id=said.dataset_id,
+        env=said.env_id,
+        observations=str(said.observation_space),
+        actions=str(said.action_space),
+        episodes=said.episodes,
+        steps=said.steps,
+        mean_return=float(np.mean(returns)),
+        min_return=min(returns),
+        max_return=max(returns),
+        format=said.data_format,
+        checksum=said.file.get("xxh3"),
+    )
     lines = [
-        f"{found.dataset_id} in {dataset.folder}",
-        f"  env           {found.env_id or 'not said'}",
-        f"  observations  {found.observation_space}",
-        f"  actions       {found.action_space}",
-        f"  episodes      {found.episodes:,} of {found.steps:,} steps",
-        f"  returns       {np.mean(returns):,.1f} ({min(returns):,.1f} to {max(returns):,.1f})",
-        f"  format        {found.data_format}",
-        f"  checksum      {found.file.get('xxh3', 'none; those of rlcore have one')}",
+        f"{shown.id} in {shown.folder}",
+        f"  env           {shown.env or 'not said'}",
+        f"  observations  {shown.observations}",
+        f"  actions       {shown.actions}",
+        f"  episodes      {shown.episodes:,} of {shown.steps:,} steps",
+        f"  returns       {shown.mean_return:,.1f} ({shown.min_return:,.1f} to {shown.max_return:,.1f})",
+        f"  format        {shown.format}",
+        f"  checksum      {shown.checksum or 'none; those of rlcore have one'}",
     ]
-    sys.stdout.write("\n".join(lines) + "\n")
-    return 0
+    return Answer(shown, "\n".join(lines) + "\n")
 
 
-def _check(options: argparse.Namespace) -> int:
+def _check(options: argparse.Namespace) -> Answer:
     dataset = Dataset(options.dataset)
     checksum = dataset.verified()
-    found = list(islice(dataset.problems(), _SHOWN + 1))
-    if found:
-        more = ["there are more"] if len(found) > _SHOWN else []
-        sys.stderr.write("\n".join([*found[:_SHOWN], *more]) + "\n")
-        return 1
-    count = dataset.metadata.episodes
-    sys.stdout.write(f"{dataset.folder}: {count:,} episodes are whole and inside their spaces ({checksum})\n")
-    return 0
+    problems = list(islice(dataset.problems(), _SHOWN + 1))
+    count, more = dataset.metadata.episodes, len(problems) > _SHOWN
+    checked = CheckedDataset(str(dataset.folder), count, checksum, problems[:_SHOWN], more)
+    if problems:
+        sys.stderr.write("\n".join([*checked.problems, *(["there are more"] if more else [])]) + "\n")
+        return Answer(checked, code=1)
+    return Answer(checked, f"{dataset.folder}: {count:,} episodes are whole and inside their spaces ({checksum})\n")
 
 
-def _convert(options: argparse.Namespace) -> int:
+def _convert(options: argparse.Namespace) -> Answer:
     return _tell(converted(Path(options.source), Path(options.out), options.env, options.compress, options.format))
 
 
-def _merge(options: argparse.Namespace) -> int:
+def _merge(options: argparse.Namespace) -> Answer:
     return _tell(merged([Dataset(folder) for folder in options.datasets], Path(options.out), options.format))
 
 

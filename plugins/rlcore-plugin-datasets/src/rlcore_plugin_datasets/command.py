@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from rlcore.cli import positive, trust_argument
+from rlcore.cli import Answer, add_json, positive, trust_argument
+from rlcore_plugin_datasets.answers import CheckedDataset, ShownDataset
 
 DESCRIPTION = "Record what a policy does as a dataset in Minari's format; show, check, convert and merge datasets."
 
@@ -33,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, text in (("show", "say what a dataset holds"), ("check", "verify a dataset, and look at every value")):
         action = actions.add_parser(name, help=text)
         action.add_argument("dataset", metavar="FOLDER", help="a dataset")
+        add_json(action, ShownDataset if name == "show" else CheckedDataset)
     convert = actions.add_parser("convert", help="write a dataset of another file, or again in another format")
     convert.add_argument(
         "source", metavar="SOURCE", help="a file NAME.episodes of the hook record, a file of d3rlpy, or a dataset"
@@ -49,10 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action.add_argument(
             "--format", choices=("hdf5", "arrow", "parquet"), default="hdf5", help="of what is written; default: hdf5"
         )
+        add_json(action, ShownDataset)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Do it; return the exit code."""
+def run(options: argparse.Namespace) -> Answer:
+    """Do it."""
     from rlcore_plugin_datasets.actions import run
 
     return run(options)

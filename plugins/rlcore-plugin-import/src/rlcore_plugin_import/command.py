@@ -4,10 +4,34 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlcore.cli import positive
+from rlcore.cli import Answer, add_json, positive
+
+
+@dataclass(frozen=True)
+class ImportedModel:
+    """A model of another library as a run folder.
+
+    Attributes:
+        folder: of the run.
+        algorithm: its name there, such as `PPO`.
+        library: that trained it.
+        frames: for which it was trained.
+        total: to which a resume goes on.
+        trains: whether the run can go on; else its policy acts and is exported.
+        notes: what was not taken, or is otherwise here.
+    """
+
+    folder: str
+    algorithm: str
+    library: str
+    frames: int
+    total: int
+    trains: bool
+    notes: list[str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,10 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="K=V", help="override a key of the config, such as env.num_envs=1"
     )
+    add_json(parser, ImportedModel)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Import, and print what was taken and what was not."""
+def run(options: argparse.Namespace) -> Answer:
+    """Import, and answer what was taken and what was not."""
     from rlcore_plugin_import.importing import import_model
 
     imported = import_model(
@@ -45,13 +70,19 @@ def run(options: argparse.Namespace) -> int:
         overrides=options.set,
     )
     place, translation = shlex.quote(str(imported.folder)), imported.translation
-    print(f"{imported.folder}: {translation.algorithm} of {translation.library} at frame {imported.frames:,}")
-    for note in imported.notes:
-        print(f"  {note}")
-    print("next:")
-    for line in _next(place, imported):
-        print(f"  {line}")
-    return 0
+    lines = [f"{imported.folder}: {translation.algorithm} of {translation.library} at frame {imported.frames:,}"]
+    lines += [f"  {note}" for note in imported.notes]
+    lines += ["next:", *(f"  {line}" for line in _next(place, imported))]
+    model = ImportedModel(
+        folder=str(imported.folder),
+        algorithm=translation.algorithm,
+        library=translation.library,
+        frames=imported.frames,
+        total=imported.total,
+        trains=translation.trains,
+        notes=[*imported.notes],
+    )
+    return Answer(model, "\n".join(lines) + "\n")
 
 
 def _next(place: str, imported: Any) -> list[str]:

@@ -17,6 +17,7 @@ from optuna.trial import FrozenTrial, TrialState
 from rlcore.errors import ConfigError
 from rlcore.files import replacing
 from rlcore.run_folder import read_config
+from rlcore_plugin_optuna.command import BestTrial, Swept
 from rlcore_plugin_optuna.run_process import folder_of
 from rlcore_plugin_optuna.study_file import StudyFile
 
@@ -28,8 +29,9 @@ _ROWS: Final = 10
 _FEWEST: Final = 8
 
 
-def report(file: StudyFile, study: optuna.Study) -> None:
-    """Print what was found, and write the config of the best trial."""
+def report(file: StudyFile, study: optuna.Study) -> Swept:
+    """Print and return what was found, and write the config of the best trial."""
+    best_trial = None
     trials = study.get_trials(deepcopy=False)
     complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
     lines = [_counts(trials)]
@@ -38,7 +40,9 @@ def report(file: StudyFile, study: optuna.Study) -> None:
         lines += ["", *_table(ordered[:_ROWS]), "", *_importances(study, complete)]
         best = write_best(file, ordered[0])
         lines += [f"best: trial {ordered[0].number}, {shown(_value(ordered[0]))}; its config: {best}"]
+        best_trial = BestTrial(ordered[0].number, _value(ordered[0]), ordered[0].params, str(best))
     sys.stdout.write("\n".join(lines) + "\n")
+    return Swept(str(file.place), dict(Counter(trial.state.name.lower() for trial in trials)), best_trial)
 
 
 def write_best(file: StudyFile, trial: FrozenTrial) -> Path:

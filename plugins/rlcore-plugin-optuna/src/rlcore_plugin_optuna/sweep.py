@@ -15,11 +15,13 @@ from typing import Final
 import optuna
 from optuna.trial import TrialState
 
+from rlcore.cli import Answer
 from rlcore.errors import ConfigError
 from rlcore.files import Lock, in_use
 from rlcore.process import collected_stops, how_it_ended
 from rlcore_plugin_optuna import result
 from rlcore_plugin_optuna.by_name import pruner, sampler
+from rlcore_plugin_optuna.command import Swept
 from rlcore_plugin_optuna.run_process import RunProcess, folder_of, frame_of, is_done, start
 from rlcore_plugin_optuna.space import check, distributions
 from rlcore_plugin_optuna.study_file import StudyFile, read_study
@@ -35,15 +37,15 @@ _HOPELESS: Final = 3
 _POLL: Final = 0.1
 
 
-def run(options: argparse.Namespace) -> int:
-    """Check the study file, then sweep; return the exit code."""
+def run(options: argparse.Namespace) -> Answer:
+    """Check the study file, then sweep."""
     file = read_study(Path(options.study))
     file.study.trials = options.trials or file.study.trials
     sampler(file, 0), pruner(file)  # before anything is written, each raises where there is no such one
     check(file, options.trust)
     if options.dry_run:
         log.info("%s: the study can be begun; nothing was written", options.study)
-        return 0
+        return Answer(Swept(str(file.place), {}, None))
     if in_use(file.place):
         raise ConfigError(f"study folder {str(file.place)!r} is in use by another process of `rlcore sweep`")
     study = go_on(file) if options.resume else begin(file)
@@ -57,13 +59,13 @@ def run(options: argparse.Namespace) -> int:
         lock.release()
 
 
-def _end(sweep: Sweep, stops: Sequence[int], named: str) -> int:
-    """Say what was found, write the best config, and return the exit code."""
-    result.report(sweep.file, sweep.study)
+def _end(sweep: Sweep, stops: Sequence[int], named: str) -> Answer:
+    """Say what was found, and write the best config."""
+    swept = result.report(sweep.file, sweep.study)
     if stops and not sweep.over():
         log.info("stopped; continue with: rlcore sweep %s --resume", shlex.quote(named))
-        return 128 + stops[0]
-    return 0 if sweep.complete() else 1
+        return Answer(swept, code=128 + stops[0])
+    return Answer(swept, code=0 if sweep.complete() else 1)
 
 
 class Sweep:

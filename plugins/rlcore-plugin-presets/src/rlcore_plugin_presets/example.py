@@ -7,7 +7,9 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from rlcore.cli import Answer
 from rlcore.errors import ConfigError, did_you_mean
+from rlcore_plugin_presets.command import Begun
 from rlcore_plugin_presets.config_text import write_new
 
 
@@ -21,7 +23,7 @@ def examples() -> dict[str, str]:
     return {file.name: file.read_text(encoding="utf-8") for file in _folder().iterdir() if file.is_file()}
 
 
-def write_example(name: str) -> int:
+def write_example(name: str) -> Answer:
     """Write an example, and those that it names, into the working directory; what is named and there already stays.
 
     Raises:
@@ -37,10 +39,9 @@ def write_example(name: str) -> int:
     written = [file, *(one for one in others if not Path(one).exists())]
     for one in written:
         write_new(Path(one), texts[one])
-    print(f"wrote {', '.join(written)}")
     alone = file.endswith(".toml") and not any(one.endswith(".toml") for one in others)
-    print(f"next:\n  rlcore train {file}" if alone else f"next: as the first lines of {file} say")
-    return 0
+    steps = f"next:\n  rlcore train {file}" if alone else f"next: as the first lines of {file} say"
+    return Answer(Begun(written), f"wrote {', '.join(written)}\n{steps}\n")
 
 
 def _folder() -> Traversable:

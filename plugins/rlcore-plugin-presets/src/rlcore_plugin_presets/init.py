@@ -5,21 +5,24 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
+from rlcore.cli import Answer
 from rlcore.config import validate
 from rlcore.errors import ConfigError
+from rlcore_plugin_presets.command import Begun, ListedPreset
 from rlcore_plugin_presets.config_text import as_raw, checked_name, filled, remedied, run_name, write_new
 from rlcore_plugin_presets.fitting import chosen, lacking_data, remedies
-from rlcore_plugin_presets.presets import Preset, named, presets
+from rlcore_plugin_presets.presets import About, Preset, named, presets
 
 _EXAMPLE: Final = "rlcore init ppo --env CartPole-v1"
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> Answer:
     """Write the config, or list the presets."""
     if options.list:
         return _list(presets())
@@ -34,20 +37,24 @@ def run(options: argparse.Namespace) -> int:
     lacking: list[str] = []
     changes = remedies(text, lambda changed: lacking.append(lacking_data(as_raw(changed, path))))
     complete = reduce(remedied, changes, text)
-    place = shlex.quote(str(validate(as_raw(complete, path)).run.place))
+    run = str(validate(as_raw(complete, path)).run.place)
     write_new(path, complete)
-    print(f"wrote {path}: {preset.about.summary} (preset {preset.name})")
-    for reached in preset.about.reached:
-        print(f"  measured: {reached}")
-    for change in changes:
-        print(f"  for these spaces: {_told(change, text)}")
-    if lacking[-1]:
-        print(f"before it trains: {lacking[-1]}")
-    print("next:")
-    print(f"  rlcore train {shlex.quote(str(path))}")
-    print(f"  rlcore evaluate {place} --best")
-    print(f"  rlcore report {place}")
-    return 0
+    begun = Begun([str(path)], preset.name, run, [_told(change, text) for change in changes], lacking[-1])
+    return Answer(begun, "".join(f"{line}\n" for line in _lines(begun, preset.about)))
+
+
+def _lines(begun: Begun, about: About) -> Iterator[str]:
+    """Yield what was written, and what to type next."""
+    path, place = begun.files[0], shlex.quote(str(begun.run))
+    yield f"wrote {path}: {about.summary} (preset {begun.preset})"
+    yield from (f"  measured: {reached}" for reached in about.reached)
+    yield from (f"  for these spaces: {change}" for change in begun.changes)
+    if begun.lacking:
+        yield f"before it trains: {begun.lacking}"
+    yield "next:"
+    yield f"  rlcore train {shlex.quote(path)}"
+    yield f"  rlcore evaluate {place} --best"
+    yield f"  rlcore report {place}"
 
 
 def _told(remedy: Mapping[str, Any], text: str) -> str:
@@ -83,7 +90,7 @@ def _ask(options: argparse.Namespace) -> None:
     Raises:
         ConfigError: there is no terminal to ask on.
     """
-    if not sys.stdin.isatty():
+    if options.json or not sys.stdin.isatty():
         raise ConfigError(f"rlcore init needs a preset where nobody can be asked: {_EXAMPLE}; rlcore init --list")
     algorithms = sorted({preset.about.algorithm for preset in presets()})
     options.preset = _answer(f"algorithm ({', '.join(algorithms)})", "ppo" if "ppo" in algorithms else algorithms[0])
@@ -103,21 +110,30 @@ def _answer(question: str, default: str) -> str:
         raise ConfigError(f"nothing was answered; the same in one line: {_EXAMPLE}") from None
 
 
-def _list(everything: Sequence[Preset]) -> int:
-    if not everything:
-        print("no presets are installed; pip install 'rlcore[standard]' brings some")
-        return 0
-    algorithm = ""
-    for preset in everything:
-        about = preset.about
-        if about.algorithm != algorithm:
-            algorithm = about.algorithm
-            print(f"{algorithm}")
-        kind = "" if about.actions == "any" else f", {about.actions} actions"
-        print(f"  {preset.name}: {about.summary} ({preset.owner})")
-        print(f"    for {', '.join(about.envs) or 'any environment'}{kind}")
-        for reached in about.reached:
-            print(f"    measured on {reached}")
-        if preset.waits_for:
-            print(f"    needs pip install {' '.join(preset.waits_for)}")
-    return 0
+def _list(everything: Sequence[Preset]) -> Answer:
+    listed = [
+        ListedPreset(
+            name=preset.name,
+            algorithm=preset.about.algorithm,
+            summary=preset.about.summary,
+            owner=str(preset.owner),
+            envs=preset.about.envs,
+            actions=preset.about.actions,
+            measured=list(map(str, preset.about.reached)),
+            waits_for=[*preset.waits_for],
+        )
+        for preset in everything
+    ]
+    lines = [] if listed else ["no presets are installed; pip install 'rlcore[standard]' brings some"]
+    for algorithm, presets_of_it in groupby(listed, key=lambda preset: preset.algorithm):
+        lines += [algorithm, *(line for preset in presets_of_it for line in _listed(preset))]
+    return Answer(Begun(presets=listed), "".join(f"{line}\n" for line in lines))
+
+
+def _listed(preset: ListedPreset) -> Iterator[str]:
+    kind = "" if preset.actions == "any" else f", {preset.actions} actions"
+    yield f"  {preset.name}: {preset.summary} ({preset.owner})"
+    yield f"    for {', '.join(preset.envs) or 'any environment'}{kind}"
+    yield from (f"    measured on {reached}" for reached in preset.measured)
+    if preset.waits_for:
+        yield f"    needs pip install {' '.join(preset.waits_for)}"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from pydantic import BaseModel
 
+from rlcore.cli import Answer, add_json
 from rlcore.errors import ConfigError
 from rlcore.files import Lock
 from rlcore.types import Secret
@@ -17,6 +19,40 @@ from rlcore_plugin_spool.sender import LINGER, lock_spool
 
 # what may be asked for, as the system cannot wait for ever: 115 days
 _MOST_SECONDS: Final = 10_000_000
+
+
+@dataclass(frozen=True)
+class SyncedLogger:
+    """A logger, and what became of its records.
+
+    Attributes:
+        name: of the logger.
+        destination: where its server is.
+        sent: records that arrived just now.
+        set_aside: records that the server refused, which are kept in a file.
+        left: records that still wait.
+        error: why; empty where none waits.
+    """
+
+    name: str
+    destination: str
+    sent: int
+    set_aside: int
+    left: int
+    error: str
+
+
+@dataclass(frozen=True)
+class Synced:
+    """What the loggers of a run sent.
+
+    Attributes:
+        folder: of the run.
+        loggers: those that send to servers.
+    """
+
+    folder: str
+    loggers: list[SyncedLogger]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,10 +64,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=_seconds, default=60.0, metavar="N", help="how long to wait for a server; default: 60"
     )
+    add_json(parser, Synced)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Send, and print where to and a line per logger; 1 when something is left."""
+def run(options: argparse.Namespace) -> Answer:
+    """Send, and print where to and a line per logger; the exit code is 1 when something is left."""
     from rlcore.run import build_loggers  # imports torch, for which the help of the command need not wait
 
     folder = Path(options.run)
@@ -39,10 +76,10 @@ def run(options: argparse.Namespace) -> int:
     spooling = [(one.name, one.logger, one.config) for one in loggers if isinstance(one.logger, SpoolingLogger)]
     if not spooling:
         print(f"{folder}: no logger of this run has anything to send")
-        return 0
+        return Answer(Synced(options.run, []))
     patience = _patience(folder)
-    left = [_send(name, logger, config, patience, options.seconds) for name, logger, config in spooling]
-    return 1 if any(left) else 0
+    synced = [_send(name, logger, config, patience, options.seconds) for name, logger, config in spooling]
+    return Answer(Synced(options.run, synced), code=1 if any(logger.left for logger in synced) else 0)
 
 
 def _seconds(text: str) -> float:
@@ -62,8 +99,8 @@ def _patience(folder: Path) -> float:
     return LINGER
 
 
-def _send(name: str, logger: SpoolingLogger, config: BaseModel, patience: float, seconds: float) -> int:
-    """Send the spool of one logger, as long as some of it arrives every `seconds`; return how many records are left."""
+def _send(name: str, logger: SpoolingLogger, config: BaseModel, patience: float, seconds: float) -> SyncedLogger:
+    """Send the spool of one logger, as long as some of it arrives every `seconds`."""
     lock = lock_spool(logger.spool.folder, patience)
     logger.spool.refresh()  # another sender may have got further, while it was waited for
     logger.spool.go_back()
@@ -84,12 +121,14 @@ def _send(name: str, logger: SpoolingLogger, config: BaseModel, patience: float,
     left = logger.unsent
     aside = logger.spool.count_set_aside() - aside_before
     where = f", {aside} set aside in {logger.spool.set_aside_file}" if aside else ""
-    why = f" ({logger.error})" if left and logger.error else ""
+    error = logger.error if left and logger.error else ""
+    why = f" ({error})" if error else ""
+    sent = max(0, waiting - left - aside)
     if waiting:
         print(f"{name}: {waiting - left - aside} records sent{where}, {left} left{why}")
     else:
         print(f"{name}: nothing waits, {logger.spool.sent.confirmed_records} records have arrived")
-    return left
+    return SyncedLogger(name, logger.destination, sent, aside, left, str(error))
 
 
 def _with_secrets(config: BaseModel) -> str:

@@ -14,6 +14,7 @@ from typing import Final
 from rlcore_plugin_presets.fitting import check
 from rlcore_plugin_presets.presets import presets_of
 
+from rlcore.cli import Answer, add_json
 from rlcore.errors import PluginError, RlcoreError
 from rlcore.plugins.discovery import Installed, installed, version_conflict
 from rlcore.plugins.host import PluginHost
@@ -34,26 +35,45 @@ print(json.dumps(time.perf_counter() - began))
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong."""
+    """One thing that is wrong.
+
+    Attributes:
+        plugin: whose it is.
+        problem: what is wrong.
+        fix: what to do.
+    """
 
     plugin: str
     problem: str
     fix: str
 
 
+@dataclass(frozen=True)
+class Examined:
+    """What is wrong with the installed plugins.
+
+    Attributes:
+        plugins: how many there are.
+        findings: none where all is well.
+    """
+
+    plugins: int
+    findings: list[Finding]
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add no arguments, since it looks at all that is installed."""
+    """Add no arguments but `--json`, since it looks at all that is installed."""
     parser.description = "Find conflicts, broken and slow plugins, each with the fix."
+    add_json(parser, Examined)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print every finding; exit with 2 when there is one."""
+def run(options: argparse.Namespace) -> Answer:
+    """Answer with every finding; the exit code is 2 when there is one."""
     plugins = installed()
     findings = list(examine(plugins))
-    for finding in findings:
-        print(f"{finding.plugin}: {finding.problem}\n  fix: {finding.fix}")
-    print(f"{len(plugins)} plugins, {len(findings)} findings" if findings else f"{len(plugins)} plugins, all is well")
-    return 2 if findings else 0
+    lines = [f"{finding.plugin}: {finding.problem}\n  fix: {finding.fix}" for finding in findings]
+    lines += [f"{len(plugins)} plugins, {f'{len(findings)} findings' if findings else 'all is well'}"]
+    return Answer(Examined(len(plugins), findings), "\n".join(lines) + "\n", 2 if findings else 0)
 
 
 def examine(plugins: list[Installed]) -> Iterator[Finding]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from rlcore.cli import Answer
 from rlcore.config.file import read
 from rlcore.config.problems import ConfigProblems
 from rlcore.config.raw import RawConfig
@@ -14,20 +16,22 @@ from rlcore.config.sections import InvalidConfig, Section, validate
 from rlcore.errors import ConfigError
 from rlcore.types import Env
 from rlcore.types.context import Context
+from rlcore_plugin_testing.env_command import CheckedEnv, EnvFinding
 from rlcore_plugin_testing.examination import Finding, examine
 
 _SIGNS: Final = {"fine": "ok", "advice": "advice", "problem": "PROBLEM"}
 
 
-def run(options: argparse.Namespace) -> int:
-    """Check, print each finding as it comes, and return 3 where one is a problem."""
+def run(options: argparse.Namespace) -> Answer:
+    """Check, and print each finding as it comes; the exit code is 3 where one is a problem."""
     section = _section(options)
-    counts = dict.fromkeys(_SIGNS, 0)
+    findings = []
     for finding in _findings(section, options.steps):
-        counts[finding.kind] += 1
+        findings.append(EnvFinding(finding.kind, finding.about, finding.text))
         print(f"{_SIGNS[finding.kind]:<8} {finding.about}: {finding.text}", flush=True)
+    counts = Counter(finding.kind for finding in findings)
     print(f"problems: {counts['problem']}, advice: {counts['advice']}")
-    return 3 if counts["problem"] else 0
+    return Answer(CheckedEnv(findings), code=3 if counts["problem"] else 0)
 
 
 def _section(options: argparse.Namespace) -> Section:

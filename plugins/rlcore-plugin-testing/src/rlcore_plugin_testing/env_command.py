@@ -3,10 +3,37 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 
-from rlcore.cli import positive, trust_argument
+from rlcore.cli import Answer, add_json, positive, trust_argument
 
 DESCRIPTION = "Find out whether an environment can be trained on: its form, ends, seeds, saved state, infos and speed."
+
+
+@dataclass(frozen=True)
+class EnvFinding:
+    """What was found out about one thing.
+
+    Attributes:
+        kind: `problem` keeps a run from being right; `advice` and `fine` do not.
+        about: what was looked at.
+        text: what was found.
+    """
+
+    kind: str
+    about: str
+    text: str
+
+
+@dataclass(frozen=True)
+class CheckedEnv:
+    """What was found out about an environment.
+
+    Attributes:
+        findings: in the order in which they came.
+    """
+
+    findings: list[EnvFinding]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,10 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check.add_argument("--config", metavar="CONFIG", help="check the [env] of this config instead, or with this ID")
     check.add_argument("--steps", type=positive, default=1000, metavar="N", help="random steps; default: 1000")
     trust_argument(check)
+    add_json(check, CheckedEnv)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Check; return the exit code."""
+def run(options: argparse.Namespace) -> Answer:
+    """Check."""
     from rlcore_plugin_testing.env_check import run
 
     return run(options)

@@ -6,12 +6,14 @@ import argparse
 import importlib.util
 import re
 import shlex
+from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
 from typing import Final
 
+from rlcore.cli import Answer, add_json
 from rlcore.errors import ConfigError
 from rlcore.plugins.discovery import installed
 from rlcore.plugins.host import PluginHost
@@ -60,6 +62,21 @@ LONGEST: Final = 40
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
+@dataclass(frozen=True)
+class NewPlugin:
+    """A package that was made.
+
+    Attributes:
+        folder: of the package.
+        code: the file of its component.
+        next: what to type or to do, in order.
+    """
+
+    folder: str
+    code: str
+    next: list[str]
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `rlcore plugins new`."""
     parser.description = (
@@ -73,9 +90,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="in the root of a checkout of rlcore: make plugins/rlcore-plugin-NAME, as its tests ask for",
     )
+    add_json(parser, NewPlugin)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> Answer:
     """Make the package and say what to type next."""
     check_name(options.name)
     if options.of_rlcore and options.folder:
@@ -90,11 +108,9 @@ def run(options: argparse.Namespace) -> int:
     write(folder, files)
     kind = kind_of(options.kind)
     code = next(path for path in files if path.endswith(f"/{kind}.py"))
-    print(f"made {folder}: {_a(kind)} that works, in {code}")
-    print("next:")
-    for step in _steps_here(options.name, kind, folder) if options.of_rlcore else _steps(folder):
-        print(f"  {step}")
-    return 0
+    steps = _steps_here(options.name, kind, folder) if options.of_rlcore else _steps(folder)
+    lines = [f"made {folder}: {_a(kind)} that works, in {code}", "next:", *(f"  {step}" for step in steps)]
+    return Answer(NewPlugin(str(folder), str(folder / code), steps), "\n".join(lines) + "\n")
 
 
 def kind_of(template: str) -> str:

@@ -5,12 +5,12 @@ import copy
 import jsonschema
 import pytest
 import torch
+from rlcore_plugin_testing.config_schema import config_schema
 from rlcore_plugin_torchrl.parts.env import TorchRLEnv
 from rlcore_plugin_torchrl.parts.library import part_class, torchrl_module
 from rlcore_plugin_torchrl.parts.loss import buildable
 
 from rlcore import Context
-from rlcore.config.schema import config_schema
 from rlcore.config.sections import load_config
 from rlcore.errors import ConfigError, MissingPluginError
 from rlcore.run.build import build

@@ -3,16 +3,45 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from rlcore.checkpoints import best, scan
-from rlcore.cli import positive
+from rlcore.cli import Answer, add_json, positive
 from rlcore.run_folder import CHECKPOINTS
+from rlcore.types import EvaluationResult
 from rlcore_plugin_agents.commands.arguments import add_agent_arguments
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Episodes of the deterministic policy of a run.
+
+    Attributes:
+        run: its folder.
+        at: what played, such as a checkpoint by its frame, or an exported file.
+        frames: for which the policy was trained, or its updates.
+        mean_return: over the episodes.
+        seeds: of the reset, by episode.
+        returns: undiscounted, by episode.
+        lengths: steps, by episode.
+        policies: which policy acted, by episode; empty where a run has one.
+        video: the file of the first episode; null without `--video`.
+    """
+
+    run: str
+    at: str
+    frames: int
+    mean_return: float
+    seeds: list[int]
+    returns: list[float]
+    lengths: list[int]
+    policies: list[str]
+    video: str | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,11 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_agent_arguments(parser)
     parser.add_argument("--device", metavar="D", help="auto, cpu, cuda, cuda:N or mps; default: as in the config")
     parser.add_argument("--video", metavar="FILE", help="write the first episode as an mp4 file")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_json(parser, Evaluation)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Evaluate and print the episodes."""
+def run(options: argparse.Namespace) -> Answer:
+    """Evaluate, and answer the episodes."""
     from rlcore_plugin_agents.filming import check_video, film
     from rlcore_plugin_agents.stage import set_stage
 
@@ -52,19 +81,29 @@ def run(options: argparse.Namespace) -> int:
         stage.evaluator.close()
     if video is not None:
         list(film(stage, range(result.seeds[0], result.seeds[0] + 1), video))
-    if options.json:
-        counts = {"frames": stage.frames, "seeds": result.seeds, "returns": result.returns, "lengths": result.lengths}
-        print(json.dumps(counts | ({"policies": result.policies} if result.policies else {})))
-        return 0
+    evaluation = Evaluation(
+        str(folder),
+        stage.at,
+        stage.frames,
+        result.mean_return,
+        [*result.seeds],
+        [*result.returns],
+        [*result.lengths],
+        [*result.policies],
+        options.video,
+    )
+    return Answer(evaluation, "".join(f"{line}\n" for line in _lines(folder.name, evaluation, result)))
+
+
+def _lines(name: str, evaluation: Evaluation, result: EvaluationResult) -> Iterator[str]:
     count = len(result.returns)
-    print(f"{folder.name} at {stage.at}: mean return {result.mean_return:,.1f} over {count} episodes")
+    yield f"{name} at {evaluation.at}: mean return {result.mean_return:,.1f} over {count} episodes"
     for policy, returns in result.returns_by_policy().items():
-        print(f"  policy {policy}: mean return {sum(returns) / len(returns):,.1f} over {len(returns)} episodes")
+        yield f"  policy {policy}: mean return {sum(returns) / len(returns):,.1f} over {len(returns)} episodes"
     for seed, value, length in zip(result.seeds, result.returns, result.lengths, strict=True):
-        print(f"  seed {seed:>6}  return {value:>10,.1f}  length {length:>6,}")
-    if video is not None:
-        print(f"{video}: the episode of seed {result.seeds[0]}")
-    return 0
+        yield f"  seed {seed:>6}  return {value:>10,.1f}  length {length:>6,}"
+    if evaluation.video is not None:
+        yield f"{evaluation.video}: the episode of seed {result.seeds[0]}"
 
 
 def _was_evaluated(folder: Path) -> bool:

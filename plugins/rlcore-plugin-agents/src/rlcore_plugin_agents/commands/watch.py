@@ -3,11 +3,31 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
-from rlcore.cli import positive
+from rlcore.cli import Answer, add_json, positive
 from rlcore.errors import ConfigError
 from rlcore_plugin_agents.commands.arguments import add_agent_arguments
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What was shown, in a window or as a video.
+
+    Attributes:
+        run: its folder.
+        seeds: of the reset, by episode.
+        returns: undiscounted, by episode.
+        lengths: steps, by episode.
+        video: the file; null for a window.
+    """
+
+    run: str
+    seeds: list[int]
+    returns: list[float]
+    lengths: list[int]
+    video: str | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,9 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="STEPS",
         help="in the video, what a world model sees for 5 steps and imagines for so many, beside what was real; 45",
     )
+    add_json(parser, Watched)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> Answer:
     """Play, and print the return of each episode."""
     from rlcore_plugin_agents.filming import check_video, film, show
     from rlcore_plugin_agents.imagining import film_imagined
@@ -55,8 +76,12 @@ def run(options: argparse.Namespace) -> int:
         episodes = film(stage, seeds, video)
     else:
         episodes = film_imagined(stage, seeds, video, options.imagined)
+    watched = Watched(options.run, [], [], [], options.video)
     for seed, value, length in episodes:
+        watched.seeds.append(seed)
+        watched.returns.append(value)
+        watched.lengths.append(length)
         print(f"seed {seed:>6}  return {value:>10,.1f}  length {length:>6,}", flush=True)
     if video is not None:
         print(video)
-    return 0
+    return Answer(watched)

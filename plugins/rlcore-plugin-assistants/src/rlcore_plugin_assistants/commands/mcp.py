@@ -3,9 +3,41 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from rlcore.cli import Answer, add_json
 from rlcore.errors import ConfigError, MissingPluginError
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool of the server.
+
+    Attributes:
+        name: by which it is called.
+        description: what it does.
+        arguments: their JSON schema.
+    """
+
+    name: str
+    description: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What the server offers; with `--json` nothing is served, as the protocol has the standard output.
+
+    Attributes:
+        folder: in which the tools work.
+        tools: in the order in which the server lists them.
+    """
+
+    folder: str
+    tools: list[Tool]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,9 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folder", metavar="FOLDER", nargs="?", default=".", help="where configs and runs are; default: the current one"
     )
+    add_json(parser, Tools)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int | Answer:
     """Serve until the client closes the pipe, and stop what still trains, with its state saved."""
     folder = Path(options.folder)
     if not folder.is_dir():
@@ -33,6 +66,10 @@ def run(options: argparse.Namespace) -> int:
     from rlcore_plugin_assistants.workshop import Workshop
 
     workshop = Workshop(folder.resolve())
+    if options.json:
+        tools = asyncio.run(server(workshop).list_tools())
+        described = [Tool(tool.name, tool.description or "", tool.input_schema) for tool in tools]
+        return Answer(Tools(str(folder), described))
     try:
         server(workshop).run("stdio")
     finally:

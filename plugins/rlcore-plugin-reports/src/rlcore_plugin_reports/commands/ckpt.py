@@ -6,7 +6,6 @@ Only converting needs torch and plugins.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -25,10 +24,19 @@ from rlcore.checkpoints import (
     surplus,
     verify,
 )
-from rlcore.cli import positive
+from rlcore.cli import Answer, add_json, positive
 from rlcore.errors import ConfigError, StorageError
 from rlcore.files import Lock
 from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE
+from rlcore_plugin_reports.commands.ckpt_answers import (
+    Checkpoints,
+    ConvertedCheckpoint,
+    ListedCheckpoint,
+    PrunedCheckpoints,
+    ShownCheckpoint,
+    VerifiedCheckpoint,
+    VerifiedCheckpoints,
+)
 from rlcore_plugin_reports.terminal import printable
 
 
@@ -37,21 +45,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = "List, verify, show, prune or convert the checkpoints of a run."
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     made = {}
-    for name, text in (
-        ("list", "list the checkpoints, the latest first"),
-        ("verify", "compare every file with its checksum; exit code 5 when one is damaged"),
-        ("show", "show what a checkpoint says about itself: components, hashes, versions, why it is not exact"),
-        ("prune", "remove old checkpoints; the latest that is whole and the best one stay"),
-        ("convert", "write a checkpoint again by another back end, with the same hashes; the old one stays"),
+    for name, data, text in (
+        ("list", Checkpoints, "list the checkpoints, the latest first"),
+        ("verify", VerifiedCheckpoints, "compare every file with its checksum; exit code 5 when one is damaged"),
+        (
+            "show",
+            ShownCheckpoint,
+            "show what a checkpoint says about itself: components, hashes, versions, why it is not exact",
+        ),
+        ("prune", PrunedCheckpoints, "remove old checkpoints; the latest that is whole and the best one stay"),
+        (
+            "convert",
+            ConvertedCheckpoint,
+            "write a checkpoint again by another back end, with the same hashes; the old one stays",
+        ),
     ):
         made[name] = actions.add_parser(name, help=text)
         made[name].add_argument("run", metavar="RUN", help="a run folder")
+        add_json(made[name], data)
     for name, default in (("verify", "all"), ("show", "the latest"), ("convert", "the latest")):
         made[name].add_argument(
             "checkpoint", metavar="ID", nargs="?", help=f"name, its beginning, or frame; default: {default}"
         )
-    for name in ("list", "show"):
-        made[name].add_argument("--json", action="store_true", help="print JSON")
     made["prune"].add_argument(
         "--keep-last", type=positive, default=2, metavar="N", help="how many of the latest to keep; default: 2"
     )
@@ -59,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     made["prune"].add_argument("--dry-run", action="store_true", help="say what would be removed, remove nothing")
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> Answer:
     """Run the action."""
     folder = Path(options.run)
     if not (folder / CHECKPOINTS).is_dir():
@@ -70,76 +85,82 @@ def run(options: argparse.Namespace) -> int:
     return actions[options.action](folder, options)
 
 
-def _list(folder: Path, options: argparse.Namespace) -> int:
+def _list(folder: Path, options: argparse.Namespace) -> Answer:
     listing = scan(folder / CHECKPOINTS)
     rows = [_row(entry, listing.entries) for entry in reversed(listing.entries)]
-    if options.json:
-        print(json.dumps(rows, indent=1))
-    else:
-        clock = listing.entries[-1].clock if listing.entries else "frames"
-        head = (clock, "checkpoint", "size", "evaluation", "exact", "back end", "age", "")
-        _print_table([head, *(_cells(row) for row in rows)])
-    return _report(listing.problems)
+    head = (rows[0].clock if rows else "frames", "checkpoint", "size", "evaluation", "exact", "back end", "age", "")
+    text = _table([head, *map(_cells, rows)])
+    return Answer(Checkpoints(rows, listing.problems), text, _report(listing.problems))
 
 
-def _row(entry: CheckpointEntry, entries: list[CheckpointEntry]) -> dict[str, Any]:
+def _row(entry: CheckpointEntry, entries: list[CheckpointEntry]) -> ListedCheckpoint:
     manifest = entry.manifest
     marks = {"newest": entry is entries[-1], "best": entry is best(entries)}
-    return {
-        entry.clock: entry.reached,
-        "id": entry.path.name,
-        "size": entry.size,
-        "evaluation": entry.evaluation,
-        "exact": manifest["exact"],
-        "backend": manifest["backend"],
-        "time": manifest["time"],
-        "marks": [mark for mark, holds in marks.items() if holds],
-    }
-
-
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    return (
-        f"{next(iter(row.values())):,}",
-        row["id"],
-        _size(row["size"]),
-        "-" if row["evaluation"] is None else f"{row['evaluation']:,.1f}",
-        "yes" if row["exact"] else "no",
-        row["backend"],
-        _age(row["time"]),
-        ", ".join(row["marks"]),
+    return ListedCheckpoint(
+        id=entry.path.name,
+        clock=entry.clock,
+        now=entry.reached,
+        size=entry.size,
+        evaluation=entry.evaluation,
+        exact=manifest["exact"],
+        backend=manifest["backend"],
+        time=manifest["time"],
+        marks=[mark for mark, holds in marks.items() if holds],
     )
 
 
-def _verify(folder: Path, options: argparse.Namespace) -> int:
+def _cells(row: ListedCheckpoint) -> tuple[str, ...]:
+    return (
+        f"{row.now:,}",
+        row.id,
+        _size(row.size),
+        "-" if row.evaluation is None else f"{row.evaluation:,.1f}",
+        "yes" if row.exact else "no",
+        row.backend,
+        _age(row.time),
+        ", ".join(row.marks),
+    )
+
+
+def _verify(folder: Path, options: argparse.Namespace) -> Answer:
     checkpoints = folder / CHECKPOINTS
     paths = [_choose(checkpoints, options.checkpoint)] if options.checkpoint else committed(checkpoints)
     if not paths:
         raise StorageError(f"{str(folder)!r} has no checkpoints yet")
-    damaged = 0
-    for path in paths:
-        try:
-            manifest = read_manifest(path)
-            foreign = verify(CheckpointEntry(path, manifest["progress"]["frames"], manifest))
-        except StorageError as error:
-            damaged += 1
-            print(f"DAMAGED  {printable(path.name)}: {printable(error)}")
-        else:
-            note = f", and files that are not its own: {printable(', '.join(foreign))}" if foreign else ""
-            print(f"whole    {printable(path.name)}: {len(manifest['files'])} files{note}")
-    return StorageError.exit_code if damaged else 0
+    verified = [_verified(path) for path in paths]
+    damaged = any(checkpoint.problem is not None for checkpoint in verified)
+    text = "".join(f"{_verdict(checkpoint)}\n" for checkpoint in verified)
+    return Answer(VerifiedCheckpoints(verified), text, StorageError.exit_code if damaged else 0)
 
 
-def _show(folder: Path, options: argparse.Namespace) -> int:
+def _verified(path: Path) -> VerifiedCheckpoint:
+    """Compare the files of a checkpoint with their checksums."""
+    files: list[str] = []
+    try:
+        manifest = read_manifest(path)
+        files = [*manifest["files"]]
+        foreign = verify(CheckpointEntry(path, manifest["progress"]["frames"], manifest))
+    except StorageError as error:
+        return VerifiedCheckpoint(path.name, str(error), len(files), [])
+    return VerifiedCheckpoint(path.name, None, len(files), [*foreign])
+
+
+def _verdict(checkpoint: VerifiedCheckpoint) -> str:
+    if checkpoint.problem is not None:
+        return f"DAMAGED  {printable(checkpoint.id)}: {printable(checkpoint.problem)}"
+    foreign = printable(", ".join(checkpoint.foreign))
+    note = f", and files that are not its own: {foreign}" if foreign else ""
+    return f"whole    {printable(checkpoint.id)}: {checkpoint.files} files{note}"
+
+
+def _show(folder: Path, options: argparse.Namespace) -> Answer:
     path = _named_or_latest(folder / CHECKPOINTS, options.checkpoint)
     manifest = read_manifest(path)
-    if options.json:
-        print(json.dumps(manifest, indent=1))
-        return 0
-    _print_facts(path, manifest)
-    return 0
+    return Answer(ShownCheckpoint(str(path), manifest), _facts(path, manifest))
 
 
-def _print_facts(path: Path, manifest: dict[str, Any]) -> None:
+def _facts(path: Path, manifest: dict[str, Any]) -> str:
+    """Return what a checkpoint says about itself."""
     entry = CheckpointEntry(path, manifest["progress"]["frames"], manifest)
     exact = "yes" if manifest["exact"] else "no"
     evaluation = "none at this frame" if entry.evaluation is None else f"{entry.evaluation:,.1f}"
@@ -154,26 +175,23 @@ def _print_facts(path: Path, manifest: dict[str, Any]) -> None:
         "digest": manifest["digest"],
         "exact": exact,
     }
-    for name, value in facts.items():
-        print(f"{name:<12}{printable(value)}")
-    for reason in manifest["inexact"]:
-        print(f"{'':<12}because {printable(reason)}")
-    names = manifest["digests"]
-    print("\ncomponents")
-    _print_table(
-        (f"  {name}", manifest["owners"].get(name) or "-", _size(manifest["sizes"].get(name, 0)), names[name])
-        for name in names
-    )
-    print("\nfiles")
-    _print_table((f"  {name}", _size(file["size"]), file["xxh3"]) for name, file in manifest["files"].items())
+    lines = [f"{name:<12}{printable(value)}\n" for name, value in facts.items()]
+    lines += [f"{'':<12}because {printable(reason)}\n" for reason in manifest["inexact"]]
+    sizes, owners = manifest["sizes"], manifest["owners"]
+    tables: dict[str, list[tuple[str, ...]]] = {
+        "components": [
+            (f"  {name}", owners.get(name) or "-", _size(sizes.get(name, 0)), digest)
+            for name, digest in manifest["digests"].items()
+        ],
+        "files": [(f"  {name}", _size(file["size"]), file["xxh3"]) for name, file in manifest["files"].items()],
+    }
     for title in ("data", "versions", "domain"):
-        if title not in manifest:
-            continue
-        print(f"\n{title}")
-        _print_table((f"  {name}", value) for name, value in manifest[title].items())
+        if title in manifest:
+            tables[title] = [(f"  {name}", value) for name, value in manifest[title].items()]
+    return "".join([*lines, *(f"\n{title}\n{_table(rows)}" for title, rows in tables.items())])
 
 
-def _convert(folder: Path, options: argparse.Namespace) -> int:
+def _convert(folder: Path, options: argparse.Namespace) -> Answer:
     from rlcore.run import open_backend
     from rlcore_plugin_reports.conversion import convert
 
@@ -185,11 +203,12 @@ def _convert(folder: Path, options: argparse.Namespace) -> int:
         made = convert(entry, open_backend(manifest["backend"]), open_backend(options.to))
     finally:
         lock.release()
-    print(f"{printable(path.name)} of back end {printable(manifest['backend'])} is also {made.name} of {options.to}")
-    return 0
+    converted = ConvertedCheckpoint(path.name, manifest["backend"], made.name, options.to)
+    of = f"{printable(path.name)} of back end {printable(converted.backend)}"
+    return Answer(converted, f"{of} is also {made.name} of {options.to}\n")
 
 
-def _prune(folder: Path, options: argparse.Namespace) -> int:
+def _prune(folder: Path, options: argparse.Namespace) -> Answer:
     if options.dry_run:
         return _prune_locked(folder, options)
     lock = Lock(folder)
@@ -199,7 +218,7 @@ def _prune(folder: Path, options: argparse.Namespace) -> int:
         lock.release()
 
 
-def _prune_locked(folder: Path, options: argparse.Namespace) -> int:
+def _prune_locked(folder: Path, options: argparse.Namespace) -> Answer:
     """Remove what need not be kept, counting only checkpoints that verify; damaged ones are left for people to see."""
     listing = scan(folder / CHECKPOINTS)
     whole = []
@@ -217,11 +236,15 @@ def _prune_locked(folder: Path, options: argparse.Namespace) -> int:
                 remove(entry)
             except OSError as error:
                 raise StorageError(f"checkpoint {printable(entry.path)} cannot be removed: {error}") from error
-        print(f"{'would remove' if options.dry_run else 'removed'}  {printable(entry.path.name)}")
-    for entry in whole:
-        if entry not in removed:
-            print(f"kept  {printable(entry.path.name)}")
-    return _report(listing.problems)
+    pruned = PrunedCheckpoints(
+        [entry.path.name for entry in removed],
+        [entry.path.name for entry in whole if entry not in removed],
+        listing.problems,
+    )
+    what = "would remove" if options.dry_run else "removed"
+    lines = [f"{what}  {printable(name)}\n" for name in pruned.removed]
+    lines += [f"kept  {printable(name)}\n" for name in pruned.kept]
+    return Answer(pruned, "".join(lines), _report(listing.problems))
 
 
 def _named_or_latest(checkpoints: Path, name: str | None) -> Path:
@@ -256,11 +279,11 @@ def _report(problems: Sequence[str]) -> int:
     return StorageError.exit_code if problems else 0
 
 
-def _print_table(rows: Iterable[Iterable[str]]) -> None:
+def _table(rows: Iterable[Iterable[str]]) -> str:
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+    lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in cells]
+    return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
 def _size(size: int) -> str:

@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-from rlcore.cli import positive
+from rlcore.cli import Answer, add_json, positive
 from rlcore.errors import ConfigError
 from rlcore_plugin_reports.commands.arguments import finite
+from rlcore_plugin_reports.commands.compare_answer import Compared, compared
 from rlcore_plugin_reports.comparison import Comparison, compare
 from rlcore_plugin_reports.comparison_plot import plot_comparison
 from rlcore_plugin_reports.comparison_table import FORMATS
@@ -44,20 +45,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write a table (.md, .csv, .tex) or picture (.png, .svg, .pdf); all into DIR",
     )
     parser.add_argument("--format", choices=("markdown", "csv", "latex"), help="of the table; default: markdown")
+    add_json(parser, Compared)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the table, or write it and the picture, and print where they are."""
+def run(options: argparse.Namespace) -> Answer:
+    """Compare; write the table and the picture where they are wanted."""
     output = None if options.output is None else Path(options.output)
     if output is not None:
         _check(output, options.format)
     comparison = compare([Path(name) for name in options.runs], options.metric, options.at, options.threshold)
     if output is None:
-        print(shown(comparison, options.format or "markdown"), end="")
-        return 0
-    for file in _files(output, options.format):
-        print(_write(comparison, file))
-    return 0
+        return Answer(compared(comparison, ()), shown(comparison, options.format or "markdown"))
+    files = [_write(comparison, file) for file in _files(output, options.format)]
+    return Answer(compared(comparison, files), "".join(f"{file}\n" for file in files))
 
 
 def shown(comparison: Comparison, form: str = "markdown") -> str:

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
+from rlcore.cli import Answer, add_json
 from rlcore.errors import ConfigError
 from rlcore_plugin_reports.commands.arguments import port
 from rlcore_plugin_reports.html.page import write_report
+
+
+@dataclass(frozen=True)
+class Report:
+    """A page about runs.
+
+    Attributes:
+        file: where it is; null with `--watch`.
+        url: where it was served until Ctrl-C, which is on stderr from the start; null without `--watch`.
+    """
+
+    file: str | None
+    url: str | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,10 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--watch", action="store_true", help="serve the page on this machine, and follow the runs until Ctrl-C"
     )
     parser.add_argument("--port", type=port, metavar="N", help="of --watch; default: 0, any that is free")
+    add_json(parser, Report)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Write the page and print where it is; or serve it until Ctrl-C."""
+def run(options: argparse.Namespace) -> Answer:
+    """Write the page, and answer where it is; or serve it until Ctrl-C."""
     runs = [Path(name) for name in options.runs]
     if options.watch:
         if options.output:
@@ -33,11 +49,11 @@ def run(options: argparse.Namespace) -> int:
     if options.port is not None:
         raise ConfigError("--port is the port of --watch")
     output = Path(options.output) if options.output else runs[0] / "report.html"
-    print(write_report(runs, output))
-    return 0
+    file = str(write_report(runs, output))
+    return Answer(Report(file, None), f"{file}\n")
 
 
-def _watch(runs: list[Path], number: int) -> int:
+def _watch(runs: list[Path], number: int) -> Answer:
     from rlcore_plugin_reports.html.server import Server
 
     with Server(runs, number) as server:
@@ -46,4 +62,4 @@ def _watch(runs: list[Path], number: int) -> int:
             server.serve_forever()
         except KeyboardInterrupt:
             print("ended")
-    return 0
+        return Answer(Report(None, server.url))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rlcore.checkpoints import best, scan
+from rlcore.cli import Answer, add_json
 from rlcore.errors import ConfigError, StorageError
 from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE, reached_by
 from rlcore_plugin_reports.run_files import RunFiles
@@ -16,58 +16,97 @@ from rlcore_plugin_reports.tables import differences
 from rlcore_plugin_reports.terminal import printable
 
 
+@dataclass(frozen=True)
+class ListedRun:
+    """A run, by the files of its folder.
+
+    Attributes:
+        run: its folder, relative to the one that is listed.
+        state: `running`, `done`, `stopped-resumable`, `failed-resumable`, `failed`, or `unknown` without a status.
+        clock: what it counts, `frames` or `updates`.
+        now: how many of them are done.
+        total: how many there will be.
+        seed: of the run; null where its config says none.
+        env: the component that is used.
+        loss: the component that is used.
+        best: the highest mean return among the evaluations of the checkpoints that are kept; null without one.
+        differences: what is not as it was at the newest checkpoint, a sentence for each table.
+        time: of its status, ISO 8601; empty without one.
+    """
+
+    run: str
+    state: str
+    clock: str
+    now: int
+    total: int
+    seed: int | None
+    env: str
+    loss: str
+    best: float | None
+    differences: list[str]
+    time: str
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What has been trained.
+
+    Attributes:
+        folder: that is listed.
+        runs: the latest last.
+    """
+
+    folder: str
+    runs: list[ListedRun]
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `rlcore runs`."""
     parser.description = "List what has been trained."
     parser.add_argument("folder", metavar="FOLDER", nargs="?", default="runs", help="where runs are; default: runs")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_json(parser, Runs)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print a line per run, latest last."""
+def run(options: argparse.Namespace) -> Answer:
+    """Answer with the runs, the latest last."""
     folder = Path(options.folder)
     if not folder.is_dir():
         raise ConfigError(f"{options.folder!r} is not a folder; runs are in [run] folder, by default 'runs'")
-    rows = sorted(found(folder), key=lambda row: str(row["time"]))
-    if options.json:
-        print(json.dumps(rows, indent=1, default=str))
-        return 0
-    if not rows:
-        print(f"no runs in {folder}")
-        return 0
-    lines = [_line(row) for row in rows]
-    width = max(len(name) for name, _ in lines)
-    for row, (name, text) in zip(rows, lines, strict=True):
-        print("\n    ".join([f"{name:<{width}}  {text}", *map(printable, row["differences"])]))
-    return 0
+    runs = sorted(found(folder), key=lambda run: run.time)
+    heads = [_head(run) for run in runs]
+    width = max((len(name) for name, _ in heads), default=0)
+    lines = [f"no runs in {folder}"] if not runs else []
+    for run, (name, text) in zip(runs, heads, strict=True):
+        lines.append("\n    ".join([f"{name:<{width}}  {text}", *map(printable, run.differences)]))
+    return Answer(Runs(options.folder, runs), "\n".join(lines) + "\n")
 
 
-def _line(row: dict[str, Any]) -> tuple[str, str]:
+def _head(run: ListedRun) -> tuple[str, str]:
     """Return name and description of a run; its files may say anything."""
-    best = "" if row["best"] is None else f"  best {row['best']:,.1f}"
-    clock = "frames" if "frames" in row else "updates"
-    place = f"{row[clock]:>12,} of {row[f'total_{clock}']:,}" + ("" if clock == "frames" else f" {clock}")
-    return printable(row["run"]), printable(f"{row['state']:<18} {place}  {row['env']}, {row['loss']}{best}")
+    best = "" if run.best is None else f"  best {run.best:,.1f}"
+    place = f"{run.now:>12,} of {run.total:,}" + ("" if run.clock == "frames" else f" {run.clock}")
+    return printable(run.run), printable(f"{run.state:<18} {place}  {run.env}, {run.loss}{best}")
 
 
-def found(folder: Path) -> Iterator[dict[str, Any]]:
+def found(folder: Path) -> Iterator[ListedRun]:
     """Yield what the files of each run folder below `folder` say, as far as they can be read."""
     for path in sorted(folder.rglob(CONFIG_FILE)):
         run = RunFiles(path.parent)
         if not run.section("run"):
             continue
-        yield {
-            "run": str(run.folder.relative_to(folder)),
-            "state": run.status.get("state", "unknown"),
-            run.clock: reached_by(run.status),
-            f"total_{run.clock}": run.total,
-            "seed": run.section("run").get("seed"),
-            "env": run.used("env"),
-            "loss": run.used("loss"),
-            "best": _best(run.folder / CHECKPOINTS),
-            "differences": differences(run.folder),
-            "time": run.status.get("time", ""),
-        }
+        yield ListedRun(
+            run=str(run.folder.relative_to(folder)),
+            state=run.status.get("state", "unknown"),
+            clock=run.clock,
+            now=reached_by(run.status),
+            total=run.total,
+            seed=run.section("run").get("seed"),
+            env=run.used("env"),
+            loss=run.used("loss"),
+            best=_best(run.folder / CHECKPOINTS),
+            differences=differences(run.folder),
+            time=run.status.get("time", ""),
+        )
 
 
 def _best(checkpoints: Path) -> float | None:

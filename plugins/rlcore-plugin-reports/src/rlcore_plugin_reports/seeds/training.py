@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import rlcore
-from rlcore.cli import train_flags
+from rlcore.cli import Answer, Trained, run_end, train_flags
 from rlcore.errors import ConfigError, RlcoreError
 from rlcore.process import age, usable_cores
 from rlcore.run import Config, checked_config
@@ -31,13 +31,13 @@ _LEFT_BEHIND_SECONDS: Final = 3.0
 # of libraries that would else take every core in every process
 _THREADS: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 # flags that are about all seeds, that say which config it is, and that a run which begins refuses
-_OF_THIS_COMMAND: Final = ("seeds", "jobs", "dry_run")
+_OF_THIS_COMMAND: Final = ("seeds", "jobs", "dry_run", "json")
 _OF_THE_CONFIG: Final = ("set", "enable", "disable")
 _OF_A_RESUME: Final = ("resume", "drop", "fresh", "accept_changes")
 
 
-def train_seeds(options: argparse.Namespace) -> int:
-    """Train every seed; return 0, 128 plus the number of a signal that stopped them, or the code of a failure."""
+def train_seeds(options: argparse.Namespace) -> Answer:
+    """Train every seed; the exit code is 0, 128 plus the number of a signal that stopped them, or that of a failure."""
     if options.config is None or options.resume:
         raise ConfigError("--seeds is about the runs of a CONFIG: rlcore train CONFIG --seeds N, and --resume after it")
     config, starts = _config(options), _Starts(options)
@@ -49,7 +49,7 @@ def train_seeds(options: argparse.Namespace) -> int:
     if options.dry_run:
         rlcore.build(config, write=False).close()
         print(f"{options.config}: everything can be built; nothing was written. Runs: {_folders(seeds)}")
-        return 0
+        return Answer(Trained([]))
     jobs = min(options.jobs or 1, len(seeds))
     environment = _environment(jobs, config.run.threads)
     children = [Child(seed, partial(arguments_of, options, seed), environment) for seed in seeds]
@@ -63,7 +63,7 @@ def train_seeds(options: argparse.Namespace) -> int:
         (lambda: None) if options.quiet else display.show,
     )
     code = _said(options, children, received)
-    return code or (2 if starts.refused else 0)
+    return Answer(Trained([run_end(seed.folder) for seed in seeds]), code=code or (2 if starts.refused else 0))
 
 
 def _config(options: argparse.Namespace, seed: Seed | None = None) -> Config:

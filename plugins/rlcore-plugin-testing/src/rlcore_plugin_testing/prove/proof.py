@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import logging
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from rlcore.cli import Answer
 from rlcore.errors import RlcoreError
+from rlcore_plugin_testing.command import Proved, ProvedClaim
 from rlcore_plugin_testing.faults.killer import Launcher
 from rlcore_plugin_testing.prove import storage
 from rlcore_plugin_testing.prove.ranks import RankRuns
@@ -25,8 +26,8 @@ KILLS, QUICK_KILLS = 20, 5
 SAMPLE, QUICK_SAMPLE = 200, 40
 
 
-def run(options: argparse.Namespace) -> int:
-    """Prove; return 0 when all that is claimed holds."""
+def run(options: argparse.Namespace) -> Answer:
+    """Prove; the exit code is 0 when all that is claimed holds."""
     scratch = Path(tempfile.mkdtemp(prefix="rlcore-prove-"))
     try:
         iterations = QUICK_ITERATIONS if options.quick else ITERATIONS
@@ -37,13 +38,17 @@ def run(options: argparse.Namespace) -> int:
     finally:
         if not options.keep:
             shutil.rmtree(scratch, ignore_errors=True)
-    sys.stdout.write(
-        f"{options.config}: {subject.until:,} {subject.config.run.clock}, "
-        f"a checkpoint every {subject.between_checkpoints:,}\n\n{table(rows)}\n"
+    proved = Proved(
+        options.config,
+        subject.config.run.clock,
+        subject.until,
+        subject.between_checkpoints,
+        [ProvedClaim(row.claim, row.verdict, row.figures) for row in rows],
+        str(scratch) if options.keep else None,
     )
-    if options.keep:
-        sys.stdout.write(f"\nruns and recordings: {scratch}\n")
-    return 5 if failed(rows) else 0
+    head = f"{options.config}: {proved.until:,} {proved.clock}, a checkpoint every {proved.between_checkpoints:,}"
+    kept = f"\nruns and recordings: {scratch}\n" if options.keep else ""
+    return Answer(proved, f"{head}\n\n{table(rows)}\n{kept}", 5 if failed(rows) else 0)
 
 
 @contextmanager

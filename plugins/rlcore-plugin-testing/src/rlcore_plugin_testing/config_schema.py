@@ -1,16 +1,20 @@
-"""A JSON schema of a whole config, from everything installed, so that an editor completes and checks a config."""
+"""`rlcore config schema`: a JSON schema of everything installed, so that an editor completes and checks a config."""
 
 from __future__ import annotations
 
+import argparse
+import json
 import logging
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import BaseModel
 
+from rlcore.cli import Answer, add_json
 from rlcore.config.common_keys import DEFAULTS
-from rlcore.config.core import CORE_SECTIONS, DEFAULT_USE, CheckpointConfig
+from rlcore.config.core import CORE_SECTIONS, DEFAULT_USE, DEVICE, SAFE_NAME, CheckpointConfig
 from rlcore.config.extending import EXTENDS
-from rlcore.config.policies import OF_POLICIES, POLICY
+from rlcore.config.policies import AGENTS, OF_POLICIES, POLICY
 from rlcore.config.sections import REQUIRED
 from rlcore.errors import PluginError
 from rlcore.plugins.component import COMPONENT_SECTIONS, is_repeated
@@ -19,6 +23,8 @@ from rlcore.plugins.registry import Provided
 
 log = logging.getLogger(__name__)
 
+_Parts = tuple[dict[str, Any], dict[str, Any]]
+
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 # a run that learns from data alone may have its spaces from them
@@ -26,21 +32,59 @@ _WITHOUT_ENV: Final[dict[str, Any]] = {
     "required": ["run", "buffer", *(name for name in REQUIRED if name != "env")],
     "properties": {"run": {"required": ["total_updates"]}},
 }
+# a section with a table for each policy
+_OF_EACH_POLICY: Final[dict[str, Any]] = {
+    "type": "object",
+    "additionalProperties": {"type": "object"},
+    "minProperties": 1,
+}
+_AGENTS: Final = {AGENTS: {"type": "array", "items": {"type": "string"}, "minItems": 1}}
+_LENGTH: Final = {"oneOf": [{"required": ["total_frames"]}, {"required": ["total_updates"]}]}
+
+
+@dataclass(frozen=True)
+class ConfigSchema:
+    """What an editor checks a config by.
+
+    Attributes:
+        json_schema: of the dialect 2020-12; without `--json` it is printed alone.
+    """
+
+    json_schema: dict[str, Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add no arguments but `--json`: the schema is of all that is installed."""
+    parser.description = "Print a JSON schema of everything installed, for editors."
+    add_json(parser, ConfigSchema)
+
+
+def run(options: argparse.Namespace) -> Answer:
+    """Make the schema."""
+    schema = config_schema()
+    return Answer(ConfigSchema(schema), json.dumps(schema, indent=1) + "\n")
 
 
 def config_schema() -> dict[str, Any]:
     """Return the schema; a plugin that cannot be imported is left out and named in the log."""
     host = _everything()
     definitions: dict[str, Any] = {}
-    properties: dict[str, Any] = {
-        name: _keys(model, f"core.{name}", definitions) for name, model in CORE_SECTIONS.items()
-    }
+    properties: dict[str, Any] = {}
+    needs: dict[str, Any] = {}
+    for name, model in CORE_SECTIONS.items():
+        properties[name], needs[name] = _without_required(_keys(model, f"core.{name}", definitions))
+    properties["run"]["properties"]["name"]["pattern"] = f"^{SAFE_NAME.pattern}$"
+    properties["run"]["properties"]["device"]["pattern"] = f"^({DEVICE.pattern})$"
+    needs["run"] |= _LENGTH
     for section, (kind, repeated) in COMPONENT_SECTIONS.items():
         choices = [_component(provided, section, host, definitions) for provided in host.registry.of_kind(kind)]
         if section in OF_POLICIES and not repeated:
-            choices.append({"type": "object", "additionalProperties": {"type": "object"}})  # a table for each policy
-        one = {"anyOf": choices} if choices else {"type": "object"}
-        properties[section] = {"type": "array", "items": one} if repeated else one
+            choices.append(_of_policies(choices) if section == "model" else (_OF_EACH_POLICY, _OF_EACH_POLICY))
+        for sections, schemas in zip((properties, needs), zip(*choices, strict=True), strict=True):
+            one = {"anyOf": [*schemas]}
+            sections[section] = (
+                {"type": "array", "items": one, "minItems": int(section in REQUIRED)} if repeated else one
+            )
     properties[EXTENDS] = {"type": "string", "description": "a config that this one begins with, relative to it"}
     properties[DEFAULTS] = {"type": "object", "description": "keys for every section that has them and says nothing"}
     return {
@@ -48,10 +92,19 @@ def config_schema() -> dict[str, Any]:
         "title": "A config of rlcore",
         "type": "object",
         "properties": properties,
-        "anyOf": [{"required": ["run", *REQUIRED]}, _WITHOUT_ENV, {"required": [EXTENDS]}],
         "additionalProperties": False,
+        # what is missing may be said elsewhere
+        "if": {"anyOf": [{"required": [EXTENDS]}, {"required": [DEFAULTS]}]},
+        "else": {"properties": needs, "anyOf": [{"required": ["run", *REQUIRED]}, _WITHOUT_ENV]},
         "$defs": definitions,
     }
+
+
+def _of_policies(models: list[_Parts]) -> _Parts:
+    """Return the schema of a section with a model for each policy, and of what each of them needs."""
+    loose = [{**model, "properties": {**model["properties"], **_AGENTS}} for model, _ in models]
+    needs = [{"type": "object", **need, "required": [*need["required"], AGENTS]} for _, need in models]
+    return {**_OF_EACH_POLICY, "additionalProperties": {"anyOf": loose}}, {"additionalProperties": {"anyOf": needs}}
 
 
 def _everything() -> PluginHost:
@@ -65,8 +118,8 @@ def _everything() -> PluginHost:
     return host
 
 
-def _component(provided: Provided, section: str, host: PluginHost, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a section that uses one component."""
+def _component(provided: Provided, section: str, host: PluginHost, definitions: dict[str, Any]) -> _Parts:
+    """Return the schema of a section that uses one component, and of what such a section needs."""
     component, plugin = provided.component, provided.plugin
     schema = _keys(provided.schema(), f"{component.kind}.{plugin}.{component.name}", definitions)
     if section == "checkpoint":
@@ -74,7 +127,7 @@ def _component(provided: Provided, section: str, host: PluginHost, definitions: 
     alone = sum(entry.component.name == component.name for entry in host.registry.of_kind(component.kind)) == 1
     names = [f"{plugin}:{component.name}", *([component.name] if alone else [])]
     uses = {"anyOf": [{"enum": names}, {"pattern": f"^{component.name}:."}]} if component.part_key else {"enum": names}
-    schema["properties"]["use"] = {**uses, "description": component.summary}
+    schema["properties"]["use"] = {"type": "string", **uses, "description": component.summary}
     schema["properties"]["name"] = {"type": "string", "description": "name of the instance"}
     if section == "logger":
         text = "whether a failure at its start ends the run; else the run goes on without it"
@@ -90,7 +143,15 @@ def _component(provided: Provided, section: str, host: PluginHost, definitions: 
         more = {"type": "object"}  # the keys of one policy
     if component.name != DEFAULT_USE.get(section):
         schema["required"] = ["use", *(key for key in schema.get("required", []) if key != component.part_key)]
-    return {**schema, "title": f"{component.kind} {component.name}", "additionalProperties": more}
+    whole = {**schema, "title": f"{component.kind} {component.name}", "additionalProperties": more}
+    loose, needs = _without_required(whole)
+    is_default = component.name == DEFAULT_USE.get(section)
+    return loose, whole if is_default else {**needs, "properties": {"use": uses}}
+
+
+def _without_required(schema: dict[str, Any]) -> _Parts:
+    """Return a schema that refuses only what is wrong, and one that refuses only what is missing."""
+    return {key: value for key, value in schema.items() if key != "required"}, {"required": schema.get("required", [])}
 
 
 def _keys(model: type[BaseModel], place: str, definitions: dict[str, Any]) -> dict[str, Any]:
