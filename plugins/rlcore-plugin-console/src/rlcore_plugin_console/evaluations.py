@@ -1,0 +1,79 @@
+"""The evaluations of a run, from the table with a row for each episode that every run keeps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlcore_plugin_console.growing import GrowingRows
+
+
+@dataclass
+class Evaluation:
+    """The episodes that were played at one place of a run.
+
+    Attributes:
+        returns: of all episodes, added up.
+        lengths: likewise, in steps.
+        low: the lowest return.
+        high: the highest return.
+        episodes: how many.
+    """
+
+    returns: float = 0.0
+    lengths: float = 0.0
+    low: float = math.inf
+    high: float = -math.inf
+    episodes: int = 0
+
+    @property
+    def mean(self) -> float:
+        """The mean return."""
+        return self.returns / self.episodes
+
+
+class Evaluations:
+    """The evaluations of a run by frame, or by update where the run counts them.
+
+    Args:
+        folder: of the run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._rows = GrowingRows(folder / "evaluations.csv")
+        self.by_place: dict[int, Evaluation] = {}
+
+    def read(self) -> None:
+        """Read what was appended."""
+        if self._rows.began_again():
+            self._rows.forget()
+            self.by_place.clear()
+        for row in self._rows.news():
+            self._add(dict(zip(self._rows.header, row, strict=False)))
+
+    def _add(self, row: dict[str, str]) -> None:
+        try:
+            place = int(row["frames"] if "frames" in row else row["updates"])
+            value, length = float(row["return"]), float(row["length"])
+        except (KeyError, ValueError):
+            return  # a row that a crash cut off
+        each = self.by_place.setdefault(place, Evaluation())
+        each.returns += value
+        each.lengths += length
+        each.low, each.high = min(each.low, value), max(each.high, value)
+        each.episodes += 1
+
+    def finite(self) -> dict[int, Evaluation]:
+        """Return those with a finite mean, by place."""
+        return {place: each for place, each in sorted(self.by_place.items()) if math.isfinite(each.mean)}
+
+    def curves(self) -> dict[str, dict[int, float]]:
+        """Return mean return and mean length over the frames, as metrics of reports."""
+        places = sorted(self.by_place.items())
+        if not places:
+            return {}
+        return {
+            "evaluation/return": {place: each.mean for place, each in places},
+            "evaluation/length": {place: each.lengths / each.episodes for place, each in places},
+        }

@@ -1,0 +1,104 @@
+"""The curves of a run in arrays, which grow with its table, and of which a chart gets as many points as it can show."""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from rlcore_plugin_console.growing import GrowingRows
+from rlcore_plugin_reports import Line, points
+
+# of all runs that are kept; a row takes 16 bytes
+_MOST_ROWS: Final = 12_000_000
+
+
+class Metrics:
+    """The curves of `metrics.csv` of one run.
+
+    Args:
+        folder: of the run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._rows = GrowingRows(folder / "metrics.csv")
+        self._columns: dict[str, tuple[array[int], array[float]]] = {}
+        self._thinned: dict[tuple[str, int], tuple[int, dict[str, Any]]] = {}
+        self.lock = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        """How many rows are kept."""
+        return sum(len(places) for places, _ in self._columns.values())
+
+    @property
+    def names(self) -> list[str]:
+        """The metrics, in the order in which they were first written."""
+        return list(self._columns)
+
+    def read(self) -> None:
+        """Read what was appended."""
+        if self._rows.began_again():
+            self._rows.forget()
+            self._columns.clear()
+            self._thinned.clear()
+        columns = self._columns
+        for row in self._rows.news():
+            try:
+                place, key, value = int(row[0]), row[1], float(row[2])
+            except (IndexError, ValueError):
+                continue  # a row that a crash cut off
+            column = columns.get(key)
+            if column is None:
+                column = columns[key] = (array("q"), array("d"))
+            column[0].append(place)
+            column[1].append(value)
+
+    def curve(self, key: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return places and values of a metric; where a place was written twice, the later value."""
+        places, values = (np.array(column) for column in self._columns.get(key, (array("q"), array("d"))))
+        if places.size and (np.diff(places) <= 0).any():
+            order = np.argsort(places, kind="stable")
+            places, values = places[order], values[order]
+            last = np.append(np.diff(places) > 0, True)
+            places, values = places[last], values[last]
+        return places, values
+
+    def drawn(self, key: str, most: int) -> dict[str, Any]:
+        """Return the points of a metric that a chart draws, as `points` of reports does."""
+        rows = len(self._columns[key][0])
+        known = self._thinned.get((key, most))
+        if known is None or known[0] != rows:
+            known = self._thinned[key, most] = (rows, drawn(*self.curve(key), most))
+        return known[1]
+
+
+def drawn(places: np.ndarray, values: np.ndarray, most: int) -> dict[str, Any]:
+    """Return the points of a line that a chart draws; values that are not finite are left out."""
+    kept = np.isfinite(values)
+    x, y = places[kept].astype(float), values[kept]
+    return points(Line("", x, y, y, y), most)
+
+
+class MetricsOfRuns:
+    """The curves of the runs that were looked at last, as many as there is room for."""
+
+    def __init__(self) -> None:
+        self._runs: OrderedDict[Path, Metrics] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, folder: Path) -> Metrics:
+        """Return the curves of a run folder, with what was appended to them; hold their lock while you use them."""
+        with self._lock:
+            metrics = self._runs.setdefault(folder, Metrics(folder))
+            self._runs.move_to_end(folder)
+        with metrics.lock:
+            metrics.read()
+        with self._lock:
+            while len(self._runs) > 1 and sum(each.size for each in self._runs.values()) > _MOST_ROWS:
+                self._runs.popitem(last=False)
+        return metrics
