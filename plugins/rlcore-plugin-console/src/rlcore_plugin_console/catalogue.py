@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import secrets
@@ -43,6 +44,7 @@ class _Entry:
         signs: what is another when something of the run is; None before the first look.
         row: about it.
         config: its keys, dotted, with their values as text.
+        written: the version of the rows in which this one was new.
     """
 
     folder: Path
@@ -50,6 +52,7 @@ class _Entry:
     signs: Any = None
     row: dict[str, Any] = field(default_factory=dict)
     config: dict[str, str] = field(default_factory=dict)
+    written: int = 0
 
 
 class Catalogue:
@@ -102,7 +105,7 @@ class Catalogue:
             self._next_look = 0.0
 
     def rows(self, known: str) -> dict[str, Any] | None:
-        """Return rows and configs of the runs; None where the reader knows them, and no configs if it knows those.
+        """Return the names of all runs, the rows that are new to a reader, and the configs if any is; None if nothing is.
 
         Args:
             known: the version that the reader got last.
@@ -112,14 +115,21 @@ class Catalogue:
             version = f"{self._born}.{self._rows}.{self._configs}"
             if known == version:
                 return None
+            rows, configs = self._numbers(known)
             content: dict[str, Any] = {
                 "version": version,
                 "pending": self._pending,
-                "rows": [entry.row for entry in self._entries.values()],
+                "names": list(self._entries),
+                "rows": [entry.row for entry in self._entries.values() if entry.written > rows],
             }
-            if known.rpartition(".")[2] != str(self._configs) or not known.startswith(self._born):
-                content |= self._shared_configs()
-            return content
+            return content if configs == self._configs else content | self._shared_configs()
+
+    def _numbers(self, version: str) -> tuple[int, int]:
+        """Return the numbers of rows and configs in a version; -1 where it is not of this server."""
+        match version.split("."):
+            case [self._born, rows, configs] if rows.isdecimal() and configs.isdecimal():
+                return int(rows[:18]), int(configs[:18])
+        return -1, -1
 
     def _shared_configs(self) -> dict[str, Any]:
         """Return what all configs have in common, and what each has besides."""
@@ -157,8 +167,8 @@ class Catalogue:
         entry.evaluations.read()
         row = _row(name, run, entry.evaluations, signs)
         if row != entry.row:
-            entry.row = row
             self._rows += 1
+            entry.row, entry.written = row, self._rows
         entry.signs = signs
 
     def _walk(self) -> None:
@@ -231,7 +241,7 @@ def _row(name: str, run: RunFiles, evaluations: Evaluations, signs: list[tuple[i
         "best": max(trained, default=None),
         "last": finite[max(finite)].mean if finite else None,
         "changed": max(sign[0] for sign in signs if sign) // 1_000_000 if any(signs) else 0,
-        "setting": run.setting,
+        "setting": hashlib.blake2b(run.setting.encode("utf-8", "replace"), digest_size=8).hexdigest(),
     }
 
 

@@ -12,6 +12,7 @@ import tomli_w
 
 from rlcore.errors import StorageError
 from rlcore.files import plain_file
+from rlcore.run_folder import CHECKPOINTS
 from rlcore_plugin_console.catalogue import Catalogue
 from rlcore_plugin_console.evaluations import Evaluations
 from rlcore_plugin_console.metrics import MetricsOfRuns, drawn
@@ -44,6 +45,7 @@ class Details:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._metrics = MetricsOfRuns()
+        self._findings: dict[str, tuple[Any, list[str]]] = {}
 
     def about(self, name: str) -> dict[str, Any]:
         """Return all but the curves.
@@ -55,12 +57,19 @@ class Details:
         return {
             "evaluations": _evaluations(self._catalogue.evaluations_of(name)),
             "checkpoints": checkpoint_rows([run]),
-            "health": list(findings(run)),
+            "health": self._health(name, run),
             "config": tomli_w.dumps({key: value for key, value in run.config.items() if key != "versions"}),
             "versions": {key: str(value) for key, value in run.section("versions").items()},
             "media": [{"file": file, "video": kind.startswith("video")} for file, (_, kind) in self.media(name).items()],
             "output": output(run.folder),
         }
+
+    def _health(self, name: str, run: RunFiles) -> list[str]:
+        """Return the findings of a run, which compare whole tables with their checksums: once for each checkpoint."""
+        signs = [run.status, *(_time(run.folder / file) for file in (CHECKPOINTS, "health.json", "stacks.txt", "faults"))]
+        if self._findings.get(name, (None, []))[0] != signs:
+            self._findings[name] = (signs, list(findings(run)))
+        return self._findings[name][1]
 
     def media(self, name: str) -> dict[str, tuple[Path, str]]:
         """Return path and type of the latest images and videos of a run, by their names in its folder."""
