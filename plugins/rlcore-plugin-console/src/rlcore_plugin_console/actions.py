@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from rlcore_plugin_reports import RunFiles, checkpoint_rows
+
 from rlcore.errors import ConfigError, RlcoreError, StorageError
 from rlcore.files import LOCK_FILE, Lock, in_use, read_plain
 from rlcore.process import companion
 from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE, reached_by
 from rlcore_plugin_console.catalogue import Catalogue
 from rlcore_plugin_console.jobs import Jobs
-from rlcore_plugin_reports import RunFiles, checkpoint_rows
 
 _FORK_SECONDS: Final = 300.0
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,99}")
@@ -122,6 +123,7 @@ class Actions:
         train = self._training(new, folder, [f"--resume={self._shown(folder)}", *sets, "--accept-changes"], asked)
 
         def fork() -> str:
+            self._call(["config", "check", self._shown(run.folder / CONFIG_FILE), *sets])
             self._call(copy)
             return train.do()
 
@@ -131,7 +133,15 @@ class Actions:
         name, run = self._run(asked)
         folder, new = self._new(name, asked)
         sets = [f"--set=run.name={folder.name}", f"--set=run.folder={self._shown(folder.parent)}", *_changes(asked)]
-        return self._training(new, folder, [self._shown(run.folder / CONFIG_FILE), *sets], asked)
+        config = self._shown(run.folder / CONFIG_FILE)
+        train = self._training(new, folder, [config, *sets], asked)
+
+        def again() -> str:
+            # a wrong key is said now, and not when its turn has come
+            self._call(["config", "check", config, *sets])
+            return train.do()
+
+        return Plan(train.commands, again)
 
     def _delete(self, asked: Mapping[str, Any]) -> Plan:
         name, run = self._run(asked)

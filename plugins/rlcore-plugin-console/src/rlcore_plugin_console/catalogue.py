@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from rlcore_plugin_reports import RunFiles, shown, state
+
 from rlcore.errors import RlcoreError
 from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE, leaves, reached_by
 from rlcore_plugin_console.evaluations import Evaluations
 from rlcore_plugin_console.growing import last_row
-from rlcore_plugin_reports import RunFiles, shown, state
 
 _SIGNED: Final = (CONFIG_FILE, "status.json", "metrics.csv", "evaluations.csv", "timings.csv", CHECKPOINTS)
 # folders of runs may lie in folders, but nobody nests them this deep
@@ -105,7 +106,7 @@ class Catalogue:
             self._next_look = 0.0
 
     def rows(self, known: str) -> dict[str, Any] | None:
-        """Return the names of all runs, the rows that are new to a reader, and the configs if any is; None if nothing is.
+        """Return the names of all runs, the rows that a reader lacks, and all configs if it lacks one; None if nothing.
 
         Args:
             known: the version that the reader got last.
@@ -165,14 +166,20 @@ class Catalogue:
             entry.config = {key: shown(value) for key, value in leaves(kept).items()}
             self._configs += 1
         entry.evaluations.read()
-        row = _row(name, run, entry.evaluations, signs)
+        try:
+            row = _row(name, run, entry.evaluations, signs)
+        except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as error:
+            # files that are made up may hold anything; they hide no other run
+            row = {"name": name, "state": "unknown", "reason": f"its files cannot be read: {error!r:.200}"}
         if row != entry.row:
             self._rows += 1
             entry.row, entry.written = row, self._rows
         entry.signs = signs
 
     def _walk(self) -> None:
-        folders = dict(sorted(_runs_below(self.folder, "", _DEEPEST), key=lambda pair: pair[1], reverse=True)[:_MOST_RUNS])
+        folders = dict(
+            sorted(_runs_below(self.folder, "", _DEEPEST), key=lambda pair: pair[1], reverse=True)[:_MOST_RUNS]
+        )
         if folders.keys() != self._entries.keys():
             self._rows += 1
             self._configs += 1
@@ -222,7 +229,9 @@ def _signs(folder: Path) -> list[tuple[int, int, int] | None]:
     return signs
 
 
-def _row(name: str, run: RunFiles, evaluations: Evaluations, signs: list[tuple[int, int, int] | None]) -> dict[str, Any]:
+def _row(
+    name: str, run: RunFiles, evaluations: Evaluations, signs: list[tuple[int, int, int] | None]
+) -> dict[str, Any]:
     """Return what the list says of a run."""
     finite = evaluations.finite()
     trained = [each.mean for place, each in finite.items() if place]

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rlcore_plugin_reports import METRIC, Comparison, Estimate, Line, compare, differing, interval_curve, points, shown
 
+from rlcore.errors import ConfigError
 from rlcore_plugin_console.catalogue import Catalogue
 from rlcore_plugin_console.details import Details
-from rlcore_plugin_reports import METRIC, Comparison, Estimate, Line, compare, differing, interval_curve, points, shown
 
 
 class Comparisons:
@@ -36,6 +37,8 @@ class Comparisons:
             UnknownRunError: there is no such run.
             ConfigError: the runs cannot be compared; says why.
         """
+        if not names:
+            raise ConfigError("no run is chosen")
         folders = {self._catalogue.folder_of(name): name for name in dict.fromkeys(names)}
         of_evaluations = metric.startswith(METRIC.partition("/")[0])
         read = self._details.of_runs if of_evaluations else self._details.all_curves

@@ -9,13 +9,6 @@ from typing import Any, Final
 
 import numpy as np
 import tomli_w
-
-from rlcore.errors import StorageError
-from rlcore.files import plain_file
-from rlcore.run_folder import CHECKPOINTS
-from rlcore_plugin_console.catalogue import Catalogue
-from rlcore_plugin_console.evaluations import Evaluations
-from rlcore_plugin_console.metrics import MetricsOfRuns, drawn
 from rlcore_plugin_reports import (
     LARGE,
     MEDIA_TYPES,
@@ -28,6 +21,13 @@ from rlcore_plugin_reports import (
     media_files,
     panels,
 )
+
+from rlcore.errors import StorageError
+from rlcore.files import plain_file
+from rlcore.run_folder import CHECKPOINTS
+from rlcore_plugin_console.catalogue import Catalogue
+from rlcore_plugin_console.evaluations import Evaluations
+from rlcore_plugin_console.metrics import MetricsOfRuns, drawn
 
 _LOG_BYTES: Final = 64_000
 _MOST_EVALUATIONS: Final = 200
@@ -60,23 +60,29 @@ class Details:
             "health": self._health(name, run),
             "config": tomli_w.dumps({key: value for key, value in run.config.items() if key != "versions"}),
             "versions": {key: str(value) for key, value in run.section("versions").items()},
-            "media": [{"file": file, "video": kind.startswith("video")} for file, (_, kind) in self.media(name).items()],
+            "media": [
+                {"file": file, "video": kind.startswith("video")} for file, (_, kind) in self.media(name).items()
+            ],
             "output": output(run.folder),
         }
 
     def _health(self, name: str, run: RunFiles) -> list[str]:
         """Return the findings of a run, which compare whole tables with their checksums: once for each checkpoint."""
-        signs = [run.status, *(_time(run.folder / file) for file in (CHECKPOINTS, "health.json", "stacks.txt", "faults"))]
+        signs = [
+            run.status,
+            *(_time(run.folder / file) for file in (CHECKPOINTS, "health.json", "stacks.txt", "faults")),
+        ]
         if self._findings.get(name, (None, []))[0] != signs:
-            self._findings[name] = (signs, list(findings(run)))
+            try:
+                self._findings[name] = (signs, list(findings(run)))
+            except StorageError as error:
+                self._findings[name] = (signs, [str(error)])
         return self._findings[name][1]
 
     def media(self, name: str) -> dict[str, tuple[Path, str]]:
         """Return path and type of the latest images and videos of a run, by their names in its folder."""
         folder = self._catalogue.folder_of(name)
-        return {
-            file.relative_to(folder).as_posix(): (file, MEDIA_TYPES[file.suffix]) for file in media_files(folder)
-        }
+        return {file.relative_to(folder).as_posix(): (file, MEDIA_TYPES[file.suffix]) for file in media_files(folder)}
 
     def curves(self, name: str, keys: Sequence[str], known: str) -> dict[str, Any] | None:
         """Return the curves of a run as the charts of reports take them; None where the reader knows them.
@@ -93,7 +99,7 @@ class Details:
         evaluations = self._catalogue.evaluations_of(name).curves()
         metrics = self._metrics.of(folder)
         with metrics.lock:
-            version = f"{metrics.size}.{sum(map(len, evaluations.values()))}.{len(keys)}"
+            version = f"{metrics.beginnings}.{metrics.size}.{sum(map(len, evaluations.values()))}.{len(keys)}"
             if known == version:
                 return None
             recorded = dict.fromkeys([*metrics.names, *evaluations])
@@ -118,7 +124,7 @@ class Details:
         }
 
     def of_runs(self, folder: Path) -> dict[str, dict[int, float]]:
-        """Return the curves of a run folder of the catalogue, for a comparison; those of evaluations alone if it has some."""
+        """Return the curves of a run folder for a comparison; those of evaluations alone where it has some."""
         evaluations = self._catalogue.evaluations_of(folder.relative_to(self._catalogue.folder).as_posix()).curves()
         return evaluations or self.all_curves(folder)
 

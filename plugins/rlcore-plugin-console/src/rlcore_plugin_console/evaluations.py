@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from rlcore_plugin_console.growing import GrowingRows
+
+# no run gets there, but its table may be made up
+_MOST_PLACE: Final = 2**53
 
 
 @dataclass
@@ -58,6 +62,8 @@ class Evaluations:
             value, length = float(row["return"]), float(row["length"])
         except (KeyError, ValueError):
             return  # a row that a crash cut off
+        if not -_MOST_PLACE < place < _MOST_PLACE:
+            return
         each = self.by_place.setdefault(place, Evaluation())
         each.returns += value
         each.lengths += length

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from rlcore_plugin_reports import Line, points
 
 from rlcore_plugin_console.growing import GrowingRows
-from rlcore_plugin_reports import Line, points
 
 # of all runs that are kept; a row takes 16 bytes
 _MOST_ROWS: Final = 12_000_000
+# no run gets there, but its table may be made up
+_MOST_PLACE: Final = 2**53
 
 
 class Metrics:
@@ -22,6 +24,10 @@ class Metrics:
 
     Args:
         folder: of the run.
+
+    Attributes:
+        lock: to hold while the curves are used.
+        beginnings: how often the table was read from its first row again.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -29,6 +35,7 @@ class Metrics:
         self._columns: dict[str, tuple[array[int], array[float]]] = {}
         self._thinned: dict[tuple[str, int], tuple[int, dict[str, Any]]] = {}
         self.lock = threading.Lock()
+        self.beginnings = 0
 
     @property
     def size(self) -> int:
@@ -43,6 +50,7 @@ class Metrics:
     def read(self) -> None:
         """Read what was appended."""
         if self._rows.began_again():
+            self.beginnings += 1
             self._rows.forget()
             self._columns.clear()
             self._thinned.clear()
@@ -52,6 +60,8 @@ class Metrics:
                 place, key, value = int(row[0]), row[1], float(row[2])
             except (IndexError, ValueError):
                 continue  # a row that a crash cut off
+            if not -_MOST_PLACE < place < _MOST_PLACE:
+                continue
             column = columns.get(key)
             if column is None:
                 column = columns[key] = (array("q"), array("d"))

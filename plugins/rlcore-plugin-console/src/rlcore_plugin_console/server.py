@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -128,8 +129,11 @@ class _Requests(BaseHTTPRequestHandler):
         self._answered(self._post)
 
     def _get(self) -> Answer:
-        asked = urlsplit(self.path)
-        fields = parse_qs(asked.query, max_num_fields=_MOST_FIELDS)
+        try:
+            asked = urlsplit(self.path)
+            fields = parse_qs(asked.query, max_num_fields=_MOST_FIELDS)
+        except ValueError as error:
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "this address is none") from error
         token = fields.get("token", [""])[0]
         if asked.path == "/" and token:
             self.server.guard.check_place(self.headers)
@@ -157,7 +161,7 @@ class _Requests(BaseHTTPRequestHandler):
             raise RefusedError(HTTPStatus.BAD_REQUEST, "what is asked is no JSON") from error
         if not isinstance(asked, dict):
             raise RefusedError(HTTPStatus.BAD_REQUEST, "what is asked is no object")
-        return self.server.site.post(urlsplit(self.path).path, asked)
+        return self.server.site.post(self.path, asked)
 
     def _answered(self, make: Callable[[], Answer]) -> None:
         if self.command == "GET":
@@ -168,8 +172,10 @@ class _Requests(BaseHTTPRequestHandler):
             answer = Answer.text(str(error), error.status)
         except RlcoreError as error:
             answer = Answer.text(str(error), HTTPStatus.UNPROCESSABLE_ENTITY)
-        except ValueError:  # of `urlsplit` and `parse_qs`
-            answer = Answer.text("this address is none", HTTPStatus.BAD_REQUEST)
+        except Exception:
+            traceback.print_exc()  # for whoever started the server, and for nobody else
+            said = "an error that rlcore did not expect; its terminal says more"
+            answer = Answer.text(said, HTTPStatus.INTERNAL_SERVER_ERROR)
         self.send_response(answer.status)
         for name, value in {**HEADERS, **answer.headers}.items():
             self.send_header(name, value)

@@ -10,6 +10,8 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
+from rlcore_plugin_reports import METRIC, WEB
+
 from rlcore.errors import StorageError
 from rlcore.files import read_plain
 from rlcore_plugin_console.actions import Actions
@@ -18,7 +20,6 @@ from rlcore_plugin_console.comparing import Comparisons
 from rlcore_plugin_console.details import Details
 from rlcore_plugin_console.guard import RefusedError
 from rlcore_plugin_console.jobs import Jobs
-from rlcore_plugin_reports import METRIC, WEB
 
 _OWN: Final = Path(__file__).parent / "web"
 _MOST_MEDIA_BYTES: Final = 256 << 20

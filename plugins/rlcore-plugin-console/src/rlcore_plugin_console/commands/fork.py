@@ -25,7 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Copy a run up to one of its checkpoints, as a run of its own. To let it go on: rlcore train --resume=FOLDER "
         "--set=run.name=NAME --accept-changes, with --set for each key that is to differ."
     )
-    parser.add_argument("checkpoint", metavar="CHECKPOINT", help="its folder, such as runs/a/checkpoints/000000010000-0a1b2c")
+    parser.add_argument(
+        "checkpoint", metavar="CHECKPOINT", help="its folder, such as runs/a/checkpoints/000000010000-0a1b2c"
+    )
     parser.add_argument("folder", metavar="FOLDER", help="of the new run; there must be nothing of that name")
 
 
@@ -54,7 +56,9 @@ def fork(checkpoint: Path, folder: Path) -> Path:
     checkpoint = checkpoint.absolute()
     run = checkpoint.parent.parent
     if checkpoint.parent.name != CHECKPOINTS or not (run / CONFIG_FILE).is_file():
-        raise ConfigError(f"{str(checkpoint)!r} is not in the folder {CHECKPOINTS} of a run; `rlcore ckpt list RUN` lists them")
+        raise ConfigError(
+            f"{str(checkpoint)!r} is not in the folder {CHECKPOINTS} of a run; `rlcore ckpt list RUN` lists them"
+        )
     entry = next((each for each in scanned(run / CHECKPOINTS).entries if each.path.name == checkpoint.name), None)
     if entry is None:
         read_manifest(checkpoint)  # says what is wrong with it

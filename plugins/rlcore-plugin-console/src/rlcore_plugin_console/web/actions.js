@@ -85,6 +85,8 @@ export const act = (action, content, context = {}) => {
   body.addEventListener("submit", async (event) => {
     event.preventDefault();
     go.disabled = true;
+    said.textContent = "…";
+    said.className = "said";
     try {
       const answer = await post("/api/do", asked());
       number++;

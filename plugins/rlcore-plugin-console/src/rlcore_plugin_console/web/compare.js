@@ -64,11 +64,11 @@ export class Compare {
     const names = (setting) => make("span", {}, ...setting.names.flatMap((name, place) => [place ? ", " : "", make("a", {href: runLink(name), textContent: name})]));
     this.body.replaceChildren(this.legend, make("div", {className: "charts"}, this.chart.card),
       section(`At ${unit} ${frame.toLocaleString("en")}`, table([
-        ["setting", (each) => make("span", {}, key(each.number), each.label)], ["IQM", (each) => interval(each.figures.iqm)], ["mean", (each) => interval(each.figures.mean)],
-        ["deviation", (each) => figure(each.deviation), "number"], ["area", (each) => interval(each.figures.area)], ["runs", names],
+        ["setting", (each) => make("span", {}, key(each.number), each.label)], ["IQM", (each) => interval(each.figures.iqm), "interval"], ["mean", (each) => interval(each.figures.mean), "interval"],
+        ["deviation", (each) => figure(each.deviation), "number"], ["area", (each) => interval(each.figures.area), "interval"], ["runs", names, "long"],
       ], numbered), make("ul", {className: "soft"}, ...notes.map((note) => make("li", {textContent: note})))),
       ...(improvements.length ? [section("Probability of improvement", table([
-        ["that", (each) => each.one], ["beats", (each) => each.other], ["is", (each) => interval(each)],
+        ["that", (each) => each.one], ["beats", (each) => each.other], ["is", (each) => interval(each), "interval"],
       ], improvements))] : []),
       section("What differs", Object.keys(differing).length ? table([["key", ([name]) => make("code", {textContent: name})],
         ...settings.map((setting, number) => [setting.label, ([, values]) => make("code", {textContent: values[number]})])], Object.entries(differing), "stack two")

@@ -39,7 +39,7 @@ export class Runs {
     this.wanted = fields.get("by") ?? "";
     this.compare = make("a", {className: "button"});
     this.summary = make("span", {className: "soft"});
-    this.jobs = make("div");
+    this.jobs = make("div", {className: "jobs"});
     this.head = make("tr");
     this.body = make("tbody");
     const list = make("table", {className: "stack runs"}, make("thead", {}, this.head), this.body);

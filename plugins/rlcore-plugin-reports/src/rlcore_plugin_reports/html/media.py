@@ -37,7 +37,9 @@ def media(runs: Sequence[RunFiles]) -> list[dict[str, Any]]:
 
 def media_files(folder: Path) -> list[Path]:
     """Return the latest images and videos of a run folder, the last first; no links."""
-    files = [file for name in ("videos", "images") for file in _files_below(folder / name) if file.suffix in MEDIA_TYPES]
+    files = [
+        file for name in ("videos", "images") for file in _files_below(folder / name) if file.suffix in MEDIA_TYPES
+    ]
     return sorted(files, key=lambda file: (file.name, str(file)), reverse=True)[:_PER_RUN]
 
 
