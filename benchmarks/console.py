@@ -173,7 +173,7 @@ def main() -> None:
     parser.add_argument("--slices", type=int, default=20, help="of each kind")
     parser.add_argument("--seconds", type=float, default=10.0, help="of a slice")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
         write_runs(folder, options.runs, options.rows)
         lines = [*opened(folder, options), *beside(folder, options)]

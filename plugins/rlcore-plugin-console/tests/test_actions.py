@@ -78,7 +78,7 @@ def test_forks_and_fresh_starts_wait_for_each_other_and_wrong_keys_are_refused_a
     checkpoint = trained.get("/api/run?run=first")["checkpoints"][0]["name"]
     wrong = {"action": "again", "run": "first", "name": "wrong", "changes": [["run.sed", "2"]], "wait": True}
     assert "did you mean 'seed'" in trained.post("/api/do", wrong)[1]
-    changes = [["run.total_frames", "256"], ["optimizer.0.lr", "1e-4"]]
+    changes = [["run.total_frames", "10_000_000"], ["optimizer.0.lr", "1e-4"]]
     fork = {"action": "fork", "run": "first", "checkpoint": checkpoint, "name": "fork", "changes": changes}
     assert trained.post("/api/do", fork)[0] == 200
     again = {"action": "again", "run": "first", "name": "again", "changes": [["run.seed", "2"]], "wait": True}
@@ -87,10 +87,12 @@ def test_forks_and_fresh_starts_wait_for_each_other_and_wrong_keys_are_refused_a
     waiting = jobs(trained)["never"]
     assert (waiting["state"], jobs(trained)["again"]["state"]) == ("waiting", "waiting")
     assert trained.post("/api/do", {"action": "forget", "job": waiting["number"]})[1]["said"] == "never waits no more"
+    until(lambda: read_status(runs / "fork").get("state") == "running", 120)
+    assert trained.post("/api/do", {"action": "stop", "run": "fork"})[0] == 200
     assert (ended(trained, "fork")["state"], ended(trained, "again")["state"]) == ("ended", "ended")
     config = read_config(runs / "fork")
     assert (config["optimizer"][0]["lr"], config["run"]["name"]) == (1e-4, "fork")
-    assert read_status(runs / "fork")["frames"] == 256
+    assert read_status(runs / "again")["frames"] == 128
     ours, theirs = ((runs / name / "evaluations.csv").read_text() for name in ("fork", "first"))
     assert ours.startswith(theirs)
     assert (runs / "fork" / "run_id").read_text() != (runs / "first" / "run_id").read_text()
