@@ -32,7 +32,7 @@ class Console:
 
     def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Answered:
         """Return status, headers and content of an answer."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=120)
         named = dict(headers)
         connection.putrequest(method, path, skip_host="Host" in named, skip_accept_encoding=True)
         if body is not None and not {"Content-Length", "Transfer-Encoding"} & named.keys():

@@ -38,9 +38,10 @@ def test_a_run_shows_its_curves_evaluations_config_and_output(console, runs):
     assert line["x"] == [each["place"] for each in about["evaluations"]]
     assert line["mean"] == pytest.approx([each["mean"] for each in about["evaluations"]], rel=1e-5)
     assert all(each["low"] <= each["mean"] <= each["high"] for each in about["evaluations"])
-    assert "[optimizer" in about["config"] or "optimizer" in about["config"]
+    assert 'id = "CartPole-v1"' in about["config"]
     assert about["output"]["text"] == "done\n"
     assert console.get(f"/api/curves?run=lr1e-3-seed-1&seen={curves['version']}") is None
+    assert console.get(f"/api/run?run=lr1e-3-seed-1&seen={about['version']}") is None
 
 
 def test_compares_settings_over_their_seeds(console, runs):
@@ -49,6 +50,7 @@ def test_compares_settings_over_their_seeds(console, runs):
     assert [(each["label"], each["runs"]) for each in compared["settings"]] == [("lr=0.001", 2), ("lr=0.00025", 2)]
     assert compared["differing"] == {"optimizer.adam.lr": ["0.001", "0.00025"]}
     assert all(len(line["low"]) == len(line["x"]) for line in compared["lines"])
+    assert console.get(f"/api/compare?{names}&seen={compared['version']}") is None
     status, _, said = console.ask("GET", f"/api/compare?{names}&metric=nothing", **console.headers)
     assert (status, b"has no nothing" in said) == (422, True)
 

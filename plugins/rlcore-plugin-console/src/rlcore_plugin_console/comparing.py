@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from rlcore_plugin_console.details import Details
 
 
 class Comparisons:
-    """Comparisons of runs of a catalogue, each computed once as long as nothing changes.
+    """Comparisons of runs of a catalogue.
 
     Args:
         catalogue: which has the runs.
@@ -26,12 +27,13 @@ class Comparisons:
         self._catalogue = catalogue
         self._details = details
 
-    def of(self, names: Sequence[str], metric: str) -> dict[str, Any]:
-        """Return lines for a chart, figures of each setting, and the keys that differ.
+    def of(self, names: Sequence[str], metric: str, known: str) -> dict[str, Any] | None:
+        """Return lines for a chart, figures of each setting, and the keys that differ; None without news.
 
         Args:
             names: of the runs; those that differ in name, folder and seed alone are one setting.
             metric: higher is better.
+            known: version of what the reader got last.
 
         Raises:
             UnknownRunError: there is no such run.
@@ -41,9 +43,14 @@ class Comparisons:
             raise ConfigError("no run is chosen")
         folders = {self._catalogue.folder_of(name): name for name in dict.fromkeys(names)}
         of_evaluations = metric.startswith(METRIC.partition("/")[0])
+        rows = [self._details.rows_of(name, of_evaluations) for name in folders.values()]
+        version = hashlib.blake2b(repr((names, metric, rows)).encode("utf-8", "replace"), digest_size=8).hexdigest()
+        if known == version:
+            return None
         read = self._details.of_runs if of_evaluations else self._details.all_curves
         comparison = compare(list(folders), metric, read=read)
         return {
+            "version": version,
             "metric": metric,
             "unit": comparison.unit,
             "frame": comparison.frame,

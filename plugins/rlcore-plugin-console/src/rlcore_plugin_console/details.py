@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,11 +25,16 @@ from rlcore_plugin_reports import (
 
 from rlcore.errors import StorageError
 from rlcore.files import plain_file
-from rlcore.run_folder import CHECKPOINTS
+from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE
 from rlcore_plugin_console.catalogue import Catalogue
 from rlcore_plugin_console.evaluations import Evaluations
+from rlcore_plugin_console.jobs import OUTPUT
 from rlcore_plugin_console.metrics import MetricsOfRuns, drawn
 
+# on which the findings depend, with the status
+_JUDGED: Final = (CHECKPOINTS, "health.json", "stacks.txt", "faults")
+# what is another when what is said of a run is
+_READ: Final = (CONFIG_FILE, "metrics.csv", "evaluations.csv", "videos", "images", *_JUDGED)
 _LOG_BYTES: Final = 64_000
 _MOST_EVALUATIONS: Final = 200
 # that a page may ask for at once
@@ -47,14 +53,23 @@ class Details:
         self._metrics = MetricsOfRuns()
         self._findings: dict[str, tuple[Any, list[str]]] = {}
 
-    def about(self, name: str) -> dict[str, Any]:
-        """Return all but the curves.
+    def about(self, name: str, known: str) -> dict[str, Any] | None:
+        """Return all but the curves; None where the reader knows it.
+
+        Args:
+            name: of the run.
+            known: version of what the reader got last.
 
         Raises:
             UnknownRunError: there is no such run.
         """
         run = RunFiles(self._catalogue.folder_of(name))
+        times = [_time(file) for file in (*(run.folder / each for each in _READ), *_outputs(run.folder))]
+        version = hashlib.blake2b(repr((times, run.status)).encode("utf-8", "replace"), digest_size=8).hexdigest()
+        if known == version:
+            return None
         return {
+            "version": version,
             "evaluations": _evaluations(self._catalogue.evaluations_of(name)),
             "checkpoints": checkpoint_rows([run]),
             "health": self._health(name, run),
@@ -68,10 +83,7 @@ class Details:
 
     def _health(self, name: str, run: RunFiles) -> list[str]:
         """Return the findings of a run, which compare whole tables with their checksums: once for each checkpoint."""
-        signs = [
-            run.status,
-            *(_time(run.folder / file) for file in (CHECKPOINTS, "health.json", "stacks.txt", "faults")),
-        ]
+        signs = [run.status, *(_time(run.folder / file) for file in _JUDGED)]
         if self._findings.get(name, (None, []))[0] != signs:
             try:
                 self._findings[name] = (signs, list(findings(run)))
@@ -123,6 +135,14 @@ class Details:
             "metrics": lines,
         }
 
+    def rows_of(self, name: str, of_evaluations: bool) -> int:
+        """Return how many rows a run has to compare."""
+        folder = self._catalogue.folder_of(name)
+        evaluations = self._catalogue.evaluations_of(name).by_place
+        if of_evaluations and evaluations:
+            return sum(each.episodes for each in evaluations.values())
+        return self._metrics.of(folder).size
+
     def of_runs(self, folder: Path) -> dict[str, dict[int, float]]:
         """Return the curves of a run folder for a comparison; those of evaluations alone where it has some."""
         evaluations = self._catalogue.evaluations_of(folder.relative_to(self._catalogue.folder).as_posix()).curves()
@@ -138,10 +158,7 @@ class Details:
 
 def output(folder: Path) -> dict[str, Any] | None:
     """Return name and end of what the process of a run printed last into a file; None where it is in none."""
-    files = [folder / "output.log", folder.with_name(f"{folder.name}.log")]
-    files += [folder.with_name(f"{folder.name}-assistant.log")]
-    times = {file: _time(file) for file in files}
-    for file in sorted(files, key=lambda file: times[file], reverse=True):
+    for file in sorted(_outputs(folder), key=_time, reverse=True):
         try:
             with plain_file(file) as stream:
                 size = stream.seek(0, os.SEEK_END)
@@ -151,6 +168,12 @@ def output(folder: Path) -> dict[str, Any] | None:
             continue
         return {"file": file.name, "text": _last_of_each_line(text), "cut": size > _LOG_BYTES}
     return None
+
+
+def _outputs(folder: Path) -> list[Path]:
+    """Return the files into which processes of a run print: begun from here, as one of several seeds, by assistants."""
+    beside = [folder.with_name(f"{folder.name}{end}") for end in (".log", "-assistant.log")]
+    return [folder / OUTPUT, *beside]
 
 
 def _time(file: Path) -> float:

@@ -98,11 +98,11 @@ class Site:
             case "/api/runs":
                 return self._rows(known)
             case "/api/run":
-                return Answer(as_json(self._details.about(run)))
+                return _news(self._details.about(run, known))
             case "/api/curves":
                 return _news(self._details.curves(run, fields.get("key", []), known))
             case "/api/compare" if len(runs) <= _MOST_COMPARED:
-                return Answer(as_json(self._comparisons.of(runs, fields.get("metric", [METRIC])[0])))
+                return _news(self._comparisons.of(runs, fields.get("metric", [METRIC])[0], known))
             case "/media":
                 return self._media(run, fields.get("file", [""])[0])
         raise RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")

@@ -11,7 +11,6 @@ export class Compare {
     this.metric.addEventListener("change", () => {
       const fields = new URLSearchParams([...names.map((name) => ["run", name]), ["metric", this.metric.value]]);
       history.replaceState(null, "", `#/compare?${fields}`);
-      this.signs = null;
       this.poll();
     });
     this.body = make("div");
@@ -22,11 +21,10 @@ export class Compare {
   update() {}
 
   async poll() {
-    const signs = JSON.stringify([this.metric.value, ...this.names.map((name) => this.store.rows.get(name)?.changed)]);
-    if (signs === this.signs) return;
-    this.signs = signs;
     try {
-      this.content = await get("/api/compare", {run: this.names, metric: this.metric.value});
+      const content = await get("/api/compare", {run: this.names, metric: this.metric.value, seen: this.chart ? this.content.version : ""});
+      if (!content) return;
+      this.content = content;
     } catch (problem) {
       if (problem instanceof TypeError) throw problem;
       this.chart?.destroy();

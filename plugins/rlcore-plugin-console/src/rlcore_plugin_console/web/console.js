@@ -20,12 +20,14 @@ export const store = {
   config(name) { return {...this.common, ...this.configs[name]}; },
 };
 
+const decoded = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
+
 let view = null;
 const route = () => {
   const [place, query = ""] = location.hash.slice(1).split("?");
   const fields = new URLSearchParams(query);
   view?.leave?.();
-  if (place.startsWith("/run/")) view = new RunPage(store, decodeURIComponent(place.slice(5)));
+  if (place.startsWith("/run/")) view = new RunPage(store, decoded(place.slice(5)));
   else if (place === "/compare") view = new Compare(store, fields.getAll("run"), fields.get("metric"));
   else view = new Runs(store, fields);
   document.title = view.title;
@@ -35,8 +37,10 @@ const route = () => {
 };
 
 let timer = 0;
+let turn = 0;
 export const poll = async () => {
   clearTimeout(timer);
+  const mine = ++turn;
   const sign = byId("live");
   let wait = POLL_MILLISECONDS;
   try {
@@ -56,7 +60,7 @@ export const poll = async () => {
     if (!(error instanceof Refused) && !(error instanceof TypeError)) console.error(error);
   }
   // a page that nobody sees asks nothing
-  if (!document.hidden) timer = setTimeout(poll, wait);
+  if (mine === turn && !document.hidden) timer = setTimeout(poll, wait);
 };
 
 const KEYS = [

@@ -89,14 +89,11 @@ export class RunPage {
     if (!this.row) return;
     const news = await get("/api/curves", {run: this.name, key: this.keys, seen: this.seen});
     if (news) this.take(news);
-    if (this.row.changed !== this.changed || this.row.state !== this.stateBefore) {
-      [this.changed, this.stateBefore] = [this.row.changed, this.row.state];
-      this.content = await get("/api/run", {run: this.name});
-      this.drawAbout();
-      this.update();
-    } else if (this.row.state === "running" || this.store.jobs.some((job) => job.run === this.name && job.state === "running")) {
-      this.changed = null;  // its output may go on without a word in its files
-    }
+    const content = await get("/api/run", {run: this.name, seen: this.content?.version ?? ""});
+    if (!content) return;
+    this.content = content;
+    this.drawAbout();
+    this.update();
   }
 
   take(news) {
