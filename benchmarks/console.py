@@ -176,7 +176,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
         write_runs(folder, options.runs, options.rows)
-        lines = [*opened(folder, options), *beside(folder, options)]
+        lines = [f"Load before: {os.getloadavg()[0]:.1f}.", "", *opened(folder, options), *beside(folder, options)]
     text = "\n".join(["# The console", "", machine(), "", *lines, ""])
     print(text)
     (RESULTS / "console.md").write_text(text)
@@ -184,28 +184,29 @@ def main() -> None:
 
 def opened(folder: Path, options: argparse.Namespace) -> list[str]:
     """Return what it says about opening."""
-    with serving(folder) as (_, page):
-        first, whole = page.open()
-        begin = time.perf_counter()
-        page.get("/api/curves?run=made-000")
-        curves = time.perf_counter() - begin
-        begin = time.perf_counter()
-        page.get("/api/curves?run=made-000")
-        again = time.perf_counter() - begin
-        names = "&".join(f"run=made-{number:03}" for number in range(min(10, options.runs)))
-        begin = time.perf_counter()
-        page.get(f"/api/compare?{names}")
-        compared = time.perf_counter() - begin
+    names = "&".join(f"run=made-{number:03}" for number in range(min(10, options.runs)))
+    asked = {
+        "all of the list": "",
+        "the curves of a run": "/api/curves?run=made-000",
+        "the curves of the same run again": "/api/curves?run=made-000",
+        f"a comparison of {min(10, options.runs)} runs": f"/api/compare?{names}",
+    }
+    rows = []
+    with serving(folder) as (pid, page):
+        for what, path in asked.items():
+            begin, used = time.perf_counter(), cpu_seconds(pid)
+            if path:
+                page.get(path)
+            else:
+                rows.append(f"| the first rows of the list | {page.open()[0]:.2f} | |")
+            seconds, used = time.perf_counter() - begin, cpu_seconds(pid) - used
+            rows.append(f"| {what} | {seconds:.2f} | {used:.2f} |")
     return [
         f"{options.runs} runs of {options.rows:,} rows of metrics, {EVALUATIONS * EPISODES:,} of evaluations:",
         "",
-        "| until | seconds |",
-        "|---|---|",
-        f"| the first rows of the list | {first:.2f} |",
-        f"| all of the list | {whole:.2f} |",
-        f"| the curves of a run | {curves:.2f} |",
-        f"| the curves of the same run again | {again:.3f} |",
-        f"| a comparison of {min(10, options.runs)} runs | {compared:.2f} |",
+        "| until | seconds | of these on a processor |",
+        "|---|---|---|",
+        *rows,
         "",
     ]
 

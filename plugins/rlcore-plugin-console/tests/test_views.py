@@ -57,8 +57,11 @@ def test_compares_settings_over_their_seeds(console, runs):
 
 def test_rows_that_were_appended_are_read_once_and_those_that_were_cut_back_are_forgotten(tmp_path):
     table = tmp_path / "metrics.csv"
-    table.write_text("frames,key,value\n1,a,1.0\n2,a,2.0\n3,a,3")
+    table.write_text("frames,key,value\n")
     metrics = Metrics(tmp_path)
+    metrics.read()
+    with table.open("a") as stream:
+        stream.write("1,a,1.0\n2,a,2.0\n3,a,3")
     metrics.read()
     assert metrics.curve("a")[1].tolist() == [1.0, 2.0]
     with table.open("a") as stream:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,21 +54,32 @@ class Evaluations:
         if self._rows.began_again():
             self._rows.forget()
             self.by_place.clear()
-        for row in self._rows.news():
-            self._add(dict(zip(self._rows.header, row, strict=False)))
+        for lines in self._rows.news():
+            header = self._rows.header
+            try:
+                clock = header.index("frames" if "frames" in header else "updates")
+                columns = clock, header.index("return"), header.index("length")
+            except ValueError:
+                return  # it is no table of evaluations
+            for row in csv.reader(lines.splitlines()):
+                self._add(row, *columns)
 
-    def _add(self, row: dict[str, str]) -> None:
+    def _add(self, row: list[str], clock: int, returns: int, lengths: int) -> None:
         try:
-            place = int(row["frames"] if "frames" in row else row["updates"])
-            value, length = float(row["return"]), float(row["length"])
-        except (KeyError, ValueError):
+            place, value, length = int(row[clock]), float(row[returns]), float(row[lengths])
+        except (IndexError, ValueError):
             return  # a row that a crash cut off
         if not -_MOST_PLACE < place < _MOST_PLACE:
             return
-        each = self.by_place.setdefault(place, Evaluation())
+        each = self.by_place.get(place)
+        if each is None:
+            each = self.by_place[place] = Evaluation()
         each.returns += value
         each.lengths += length
-        each.low, each.high = min(each.low, value), max(each.high, value)
+        if value < each.low:
+            each.low = value
+        if value > each.high:
+            each.high = value
         each.episodes += 1
 
     def finite(self) -> dict[int, Evaluation]:

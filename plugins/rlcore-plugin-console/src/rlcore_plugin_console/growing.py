@@ -49,8 +49,8 @@ class GrowingRows:
         except (OSError, StorageError):
             return True
 
-    def news(self) -> Iterator[list[str]]:
-        """Yield the whole rows that were appended since; none of a file that cannot be read."""
+    def news(self) -> Iterator[str]:
+        """Yield the whole lines that were appended since, many at a time; none of a file that cannot be read."""
         try:
             with plain_file(self._file) as stream:
                 stream.seek(self._end)
@@ -61,15 +61,16 @@ class GrowingRows:
                     self._end += len(whole)
                     self._mark = whole[-_MARK_BYTES:]
                     stream.seek(self._end)
-                    yield from self._rows(whole)
+                    yield self._lines(whole.decode("utf-8", "replace").replace("\0", ""))
         except (OSError, StorageError):
             return
 
-    def _rows(self, whole: bytes) -> Iterator[list[str]]:
-        rows = csv.reader(whole.decode("utf-8", "replace").replace("\0", "").splitlines())
-        if not self.header:
-            self.header = next(rows, [])
-        yield from rows
+    def _lines(self, text: str) -> str:
+        if self.header:
+            return text
+        first, _, rest = text.partition("\n")
+        self.header = next(csv.reader([first]), [])
+        return rest
 
 
 def last_row(file: Path) -> dict[str, str]:
