@@ -80,6 +80,7 @@ def test_rows_that_were_appended_are_read_once_and_those_that_were_cut_back_are_
     [
         (["serve", "nowhere"], "is not a folder"),
         (["serve", ".", "--host", "0.0.0.0"], "--allow-remote"),
+        (["serve", ".", "--allow-remote"], "add --host"),
         (["serve", ".", "--host", "192.0.2.1", "--allow-remote"], "cannot be had"),
         (["fork", "lr1e-3-seed-1", "new"], "is not in the folder checkpoints of a run"),
         (["fork", "lr1e-3-seed-1/checkpoints/none", "new"], "is no checkpoint of rlcore"),

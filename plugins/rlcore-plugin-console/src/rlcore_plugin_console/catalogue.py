@@ -24,6 +24,7 @@ _SIGNED: Final = (CONFIG_FILE, "status.json", "metrics.csv", "evaluations.csv", 
 # folders of runs may lie in folders, but nobody nests them this deep
 _DEEPEST: Final = 4
 _MOST_RUNS: Final = 5_000
+_GONE: Final = "there is no such run in this folder any more"
 # how long a first look may take before a reader gets what there is
 _PATIENCE_SECONDS: Final = 0.4
 _LOOK_EVERY_SECONDS: Final = 1.0
@@ -90,13 +91,20 @@ class Catalogue:
                 self._look()
             entry = self._entries.get(name)
         if entry is None:
-            raise UnknownRunError("there is no such run in this folder any more")
+            raise UnknownRunError(_GONE)
         return entry.folder
 
     def evaluations_of(self, name: str) -> Evaluations:
-        """Return the evaluations of a run that is there, with what was appended to them."""
+        """Return the evaluations of a run, with what was appended to them.
+
+        Raises:
+            UnknownRunError: there is none of that name.
+        """
+        self.folder_of(name)
         with self._lock:
-            entry = self._entries[name]
+            entry = self._entries.get(name)
+            if entry is None:
+                raise UnknownRunError(_GONE)
             entry.evaluations.read()
         return entry.evaluations
 

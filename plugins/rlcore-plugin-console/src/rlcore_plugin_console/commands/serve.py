@@ -43,6 +43,8 @@ def run(options: argparse.Namespace) -> int:
             f"--host {options.host} lets other machines train and delete here; add --allow-remote if that is meant, or "
             "forward the port: ssh -L PORT:127.0.0.1:PORT HOST"
         )
+    if options.allow_remote and not remote:
+        raise ConfigError("--allow-remote lets nobody in while the server listens at 127.0.0.1; add --host 0.0.0.0")
     with Server(folder.resolve(), Path.cwd(), options.port, options.host, remote) as server:
         if remote:
             print(
