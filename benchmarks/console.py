@@ -124,8 +124,8 @@ def serving(folder: Path) -> Iterator[tuple[int, Page]]:
 
 
 @contextmanager
-def training(folder: Path) -> Iterator[None]:
-    """Train in the folder, and stop."""
+def training(folder: Path) -> Iterator[int]:
+    """Train in the folder, yield the number of the process, and stop."""
     sets = [
         "run.name=trained",
         f"run.folder={folder}",
@@ -136,7 +136,7 @@ def training(folder: Path) -> Iterator[None]:
     command = [*RLCORE, "train", "examples/ppo-cartpole.toml", "--quiet", *(f"--set={each}" for each in sets)]
     process = subprocess.Popen(command)
     try:
-        yield
+        yield process.pid
     finally:
         process.terminate()
         process.wait()
@@ -155,14 +155,15 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def slice_of(run: Path, seconds: float, page: Page | None) -> float:
-    """Return frames per second over a slice of time, in which a page polls or does not."""
-    begin, first = time.perf_counter(), frames_of(run)
+def slice_of(run: Path, trainer: int, seconds: float, page: Page | None) -> tuple[float, float]:
+    """Return frames per second, and per second of processor, of a slice in which a page polls or does not."""
+    begin, first, used = time.perf_counter(), frames_of(run), cpu_seconds(trainer)
     while (left := begin + seconds - time.perf_counter()) > 0:
         if page is not None:
             page.poll(run.name)
         time.sleep(min(POLL_SECONDS, left))
-    return (frames_of(run) - first) / (time.perf_counter() - begin)
+    frames = frames_of(run) - first
+    return frames / (time.perf_counter() - begin), frames / (cpu_seconds(trainer) - used)
 
 
 def main() -> None:
@@ -214,27 +215,32 @@ def opened(folder: Path, options: argparse.Namespace) -> list[str]:
 def beside(folder: Path, options: argparse.Namespace) -> list[str]:
     """Return what it says about a training beside a page that polls."""
     run = folder / "trained"
-    with serving(folder) as (pid, page), training(folder):
+    with serving(folder) as (pid, page), training(folder) as trainer:
         page.open()
         while not (run / "metrics.csv").exists() or frames_of(run) < 10_000:
             time.sleep(1)
-        rates: dict[bool, list[float]] = {False: [], True: []}
+        rates: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
         used = 0.0
         for number in range(2 * options.slices):
             polls = bool((number + number // 2) % 2)  # without, with, with, without
             before = cpu_seconds(pid)
-            rates[polls].append(slice_of(run, options.seconds, page if polls else None))
+            rates[polls].append(slice_of(run, trainer, options.seconds, page if polls else None))
             used += (cpu_seconds(pid) - before) * polls
-    ratios = [with_page / without for with_page, without in zip(rates[True], rates[False], strict=True)]
+    columns = [[spread([each[kind] for each in rates[polls]], "{:,.0f}") for kind in (0, 1)] for polls in (False, True)]
+    ratios = [
+        statistics.median(one[kind] for one in rates[True]) / statistics.median(one[kind] for one in rates[False])
+        for kind in (0, 1)
+    ]
     return [
         f"PPO on CartPole trains among them, {options.slices} slices of {options.seconds:.0f} s of each kind in turn:",
         "",
-        "| | frames per second |",
-        "|---|---|",
-        f"| no page | {spread(rates[False])} |",
-        f"| a page of the run polls every {POLL_SECONDS:.0f} s | {spread(rates[True])} |",
-        f"| ratio, median over pairs | {statistics.median(ratios):.3f} |",
-        f"| processor that the console used meanwhile | {used / (options.slices * options.seconds):.1%} of a core |",
+        "| | frames per second | frames per second of processor |",
+        "|---|---|---|",
+        f"| no page | {' | '.join(columns[0])} |",
+        f"| a page of the run polls every {POLL_SECONDS:.0f} s | {' | '.join(columns[1])} |",
+        f"| ratio of the medians | {ratios[0]:.3f} | {ratios[1]:.3f} |",
+        "",
+        f"The console used {used / (options.slices * options.seconds):.1%} of a core meanwhile.",
     ]
 
 

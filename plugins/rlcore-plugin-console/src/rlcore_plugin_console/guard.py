@@ -6,7 +6,7 @@ import hmac
 import ipaddress
 import secrets
 import socket
-from collections.abc import Mapping
+from email.message import Message
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from typing import Final
@@ -62,7 +62,7 @@ class Guard:
         # cookies are of a machine and not of a port
         self._cookie = f"rlcore-console-{port}"
 
-    def check(self, headers: Mapping[str, str], is_post: bool) -> None:
+    def check(self, headers: Message, is_post: bool) -> None:
         """See that a request comes by a name of this server, from a page of its own, with its token.
 
         Raises:
@@ -76,7 +76,7 @@ class Guard:
         if is_post and not _same(headers.get(ACTION_HEADER, ""), self.action_token):
             raise RefusedError(HTTPStatus.FORBIDDEN, f"the header {ACTION_HEADER} is missing, or of an earlier server")
 
-    def check_place(self, headers: Mapping[str, str]) -> None:
+    def check_place(self, headers: Message) -> None:
         """See that a request comes by a name of this server and from no page of another place.
 
         Raises:
@@ -99,7 +99,7 @@ class Guard:
         """Return the cookie by which a browser keeps the token."""
         return f"{self._cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
 
-    def _has_token(self, headers: Mapping[str, str]) -> bool:
+    def _has_token(self, headers: Message) -> bool:
         scheme, _, bearer = headers.get("Authorization", "").partition(" ")
         if scheme == "Bearer":
             return self.is_token(bearer)

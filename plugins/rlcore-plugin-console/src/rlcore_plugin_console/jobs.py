@@ -113,12 +113,12 @@ class Jobs:
                 self._settle(job)
             if any(job.state == "running" for job in self._jobs):
                 return
-            job = next((each for each in self._jobs if each.state == "waiting"), None)
-            if job is not None:
+            first = next((each for each in self._jobs if each.state == "waiting"), None)
+            if first is not None:
                 try:
-                    self._start(job)
+                    self._start(first)
                 except JobError as error:
-                    job.failed, job.said = True, str(error)
+                    first.failed, first.said = True, str(error)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return what the page says of each, the latest first."""

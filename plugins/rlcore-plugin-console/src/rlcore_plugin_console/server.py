@@ -53,7 +53,8 @@ class Server(ThreadingHTTPServer):
             raise ConfigError(
                 f"port {port} of {host} cannot be had: {error}; choose another --port, or 0 for any"
             ) from error
-        self.guard = Guard(self.server_address[1], remote)
+        self._host = host
+        self.guard = Guard(self.server_port, remote)
         self.site = Site(folder, place, self.guard.action_token)
         self._reading: dict[socket.socket, float] = {}
         self._reading_lock = threading.Lock()
@@ -62,9 +63,8 @@ class Server(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         """Where a browser of this machine finds the console, with the token."""
-        host = self.server_address[0]
-        name = LOOPBACK if host in ("0.0.0.0", "") else host
-        return f"http://{name}:{self.server_address[1]}/?token={self.guard.token}"
+        name = LOOPBACK if self._host in ("0.0.0.0", "") else self._host
+        return f"http://{name}:{self.server_port}/?token={self.guard.token}"
 
     def service_actions(self) -> None:
         """Close the connections whose requests take too long to arrive, and begin what waits in line."""
