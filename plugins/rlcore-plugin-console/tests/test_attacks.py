@@ -4,11 +4,12 @@ import shutil
 import socket
 import subprocess
 import time
+from email.message import Message
 from urllib.parse import quote
 
 import pytest
 from rlcore_plugin_console import server as server_module
-from rlcore_plugin_console.guard import ACTION_HEADER
+from rlcore_plugin_console.guard import ACTION_HEADER, Guard, RefusedError
 
 PATHS = [
     *["/../../etc/passwd", "/..%2f..%2fetc%2fpasswd", "/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd", "/etc/passwd"],
@@ -81,6 +82,26 @@ def test_answers_only_who_has_the_token_by_a_name_of_this_machine_from_its_own_p
     assert "unsafe" not in sent["content-security-policy"]
     assert sent["x-content-type-options"] == "nosniff"
     assert status == 200 or console.server.guard.token.encode() not in content
+
+
+@pytest.mark.parametrize(
+    ("host", "answered"),
+    [
+        ("192.0.2.7:80", True),
+        ("[2001:db8::1]:80", True),
+        ("localhost:80", True),
+        ("evil.example:80", False),
+        ("", False),
+    ],
+)
+def test_other_machines_ask_by_an_address_and_by_no_name_that_somebody_leads_here(host, answered):
+    guard, headers = Guard(80, remote=True), Message()
+    headers["Host"], headers["Authorization"] = host, f"Bearer {guard.token}"
+    if answered:
+        guard.check(headers, is_post=False)
+    else:
+        with pytest.raises(RefusedError, match="its own machine"):
+            guard.check(headers, is_post=False)
 
 
 def test_the_token_of_the_address_becomes_a_cookie_that_no_script_and_no_other_place_has(console):

@@ -79,6 +79,7 @@ def test_rows_that_were_appended_are_read_once_and_those_that_were_cut_back_are_
     ("arguments", "words"),
     [
         (["serve", "nowhere"], "is not a folder"),
+        (["serve", "lr1e-3-seed-1"], "is one run"),
         (["serve", ".", "--host", "0.0.0.0"], "--allow-remote"),
         (["serve", ".", "--allow-remote"], "add --host"),
         (["serve", ".", "--host", "192.0.2.1", "--allow-remote"], "cannot be had"),

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from rlcore.errors import ConfigError
+from rlcore.run_folder import CONFIG_FILE
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +36,8 @@ def run(options: argparse.Namespace) -> int:
     folder = Path(options.folder)
     if not folder.is_dir():
         raise ConfigError(f"{options.folder!r} is not a folder; runs are in [run] folder, by default 'runs'")
+    if (folder / CONFIG_FILE).is_file():
+        raise ConfigError(f"{options.folder!r} is one run; name the folder in which it and others are")
     from rlcore_plugin_console.server import LOOPBACK, Server
 
     remote = options.host != LOOPBACK
