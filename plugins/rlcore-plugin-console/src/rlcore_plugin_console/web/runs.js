@@ -56,7 +56,8 @@ export class Runs {
       const sorted = this.sort.replace(/^-/, "") === title;
       const button = make("button", {type: "button", className: "plain", textContent: title + (sorted ? (this.sort.startsWith("-") ? " ↓" : " ↑") : "")});
       button.addEventListener("click", () => {
-        this.sort = this.sort === `-${title}` ? title : this.sort === title || kind !== "number" && !sorted ? (sorted ? `-${title}` : title) : `-${title}`;
+        const down = sorted ? !this.sort.startsWith("-") : kind === "number";  // of numbers the largest first
+        this.sort = `${down ? "-" : ""}${title}`;
         this.changed();
       });
       const cell = make("th", {className: kind}, button);
