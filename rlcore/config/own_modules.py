@@ -64,7 +64,8 @@ def make_importable(raw: RawConfig, folders: list[Path]) -> list[str]:
     problems = [f"[plugins] path: {str(folder)!r} is no folder" for folder in folders if not folder.is_dir()]
     placed = [place for place in sys.path if place in _added]
     at = sys.path.index(placed[0]) if placed else len(sys.path)
-    new = [str(folder) for folder in folders if str(folder) not in _absolute(sys.path)]
+    there = {str(Path(place or ".").resolve()) for place in sys.path}
+    new = [str(folder) for folder in folders if str(folder) not in there]
     sys.path[at:at] = new
     _added.extend(new)
     _beside.update(raw.folders)
@@ -120,10 +121,6 @@ def _file_imported(top: str) -> str | None:
     if spec is None and top not in sys.modules:
         return None
     return str((spec and spec.origin) or vars(sys.modules.get(top, sys)).get("__file__") or "")
-
-
-def _absolute(places: Iterable[str]) -> set[str]:
-    return {str(Path(place or ".").resolve()) for place in places}
 
 
 def import_named(place: str, key: str) -> Callable[..., Any]:

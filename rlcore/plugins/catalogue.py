@@ -72,6 +72,7 @@ PUBLISHED: Final = {
             }
         },
     ),
+    "console": Published({}, commands={"fork": "copy a run up to a checkpoint", "serve": "serve runs to a browser"}),
     "csv": Published({"logger": ("csv",)}, {"rlcore.loggers": {"CSVLogger": "logger"}}),
     "datasets": Published(
         {"buffer": ("dataset", "dataset-sequences", "mixed"), "hook": ("record",)},

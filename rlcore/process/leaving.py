@@ -76,13 +76,10 @@ def _bound(code: int, seconds: float) -> None:
 def left() -> str:
     """Return the names of threads and child processes that keep this process from ending."""
     main = threading.main_thread()
-    threads = [f"thread {thread.name!r}{_place(thread)}" for thread in _waited_threads() if thread is not main]
+    waited = [thread for thread in threading.enumerate() if not thread.daemon and thread is not main]
+    threads = [f"thread {thread.name!r}{_place(thread)}" for thread in waited]
     children = [f"child process {child.pid} ({child.name})" for child in _children()]
     return ", ".join([*threads, *children]) or f"a handler of atexit{_place(main)}"
-
-
-def _waited_threads() -> Iterable[threading.Thread]:
-    return [thread for thread in threading.enumerate() if not thread.daemon]
 
 
 def _children() -> Iterable[Any]:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
+import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,6 +51,7 @@ EXAMPLES = {
     "env check": "CartPole-v1 --steps 20",
     "evaluate": "runs/tiny --best",
     "!export": "runs/tiny --format safetensors",
+    "fork": "{checkpoint} forked",
     "import": "ppo.cleanrl_model --env CartPole-v1",
     "init": "ppo --env CartPole-v1 --name begun",
     "mcp": "",
@@ -53,10 +60,14 @@ EXAMPLES = {
     "plugins list": "",
     "plugins new": "of-mine --kind hook",
     "plugins order": "tiny.toml",
+    "plugins search": "ppo",
     "plugins show": "ppo",
     "!prove": "toy.toml --quick --kills 1",
+    "pull": "pushed pulled",
+    "push": "runs/tiny new",
     "report": "runs/tiny",
     "runs": "",
+    "serve": "runs --port {port}",
     "skill": "",
     "!sweep": "study.toml",
     "sync": "runs/tiny",
@@ -88,6 +99,7 @@ def place(tmp_path_factory) -> Path:
         patch.chdir(folder)
         assert main(["train", "tiny.toml", "--quiet"]) == 0
         assert main(["data", "record", "runs/tiny", "--episodes", "1", "--out", "data"]) == 0
+        assert main(["push", "runs/tiny", "pushed"]) == 0
     return folder
 
 
@@ -107,6 +119,20 @@ def said(place, monkeypatch, capfd) -> Callable[..., dict]:
     return run
 
 
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def interrupt_what_listens(port: int) -> None:
+    """Press Ctrl-C once a server of this process answers."""
+    for _ in range(600):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            os.kill(os.getpid(), signal.SIGINT)
+            return
+        time.sleep(0.05)
+
+
 def test_every_command_has_an_example():
     assert sorted(COMMANDS) == sorted(name.removeprefix("!") for name in EXAMPLES)
 
@@ -115,11 +141,14 @@ def test_every_command_has_an_example():
     "name",
     [pytest.param(name.lstrip("!"), marks=pytest.mark.slow if "!" in name else ()) for name in EXAMPLES],
 )
-def test_a_command_answers_as_its_schema_says(name, said):
+def test_a_command_answers_as_its_schema_says(name, said, place):
     if name == "mcp":
         pytest.importorskip("mcp")
     arguments = next(text for command, text in EXAMPLES.items() if command.lstrip("!") == name)
-    document = said(*name.split(), *arguments.split())
+    checkpoint, port = next((place / "runs/tiny/checkpoints").iterdir()), free_port()
+    if name == "serve":
+        threading.Thread(target=interrupt_what_listens, args=(port,), daemon=True).start()
+    document = said(*name.split(), *arguments.format(checkpoint=checkpoint, port=port).split())
     assert (document["ok"], document["error"], document["command"]) == (True, None, name)
     defaults = COMMANDS[name]._defaults
     jsonschema.validate(document["data"], json_schema(defaults["answer"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -77,9 +77,18 @@ class Comparison:
         """One of what the runs count."""
         return unit_of(self.clock)
 
+    @property
+    def begin(self) -> int:
+        """The first frame that all runs have."""
+        return max(min(curve) for setting in self.settings for curve in setting.curves)
+
 
 def compare(
-    folders: Sequence[Path], metric: str = METRIC, at: int | None = None, threshold: float | None = None
+    folders: Sequence[Path],
+    metric: str = METRIC,
+    at: int | None = None,
+    threshold: float | None = None,
+    read: Callable[[Path], Mapping[str, Curve]] = read_metrics,
 ) -> Comparison:
     """Compare runs; those whose configs differ in name, folder and seed alone are the sample of one setting.
 
@@ -88,13 +97,14 @@ def compare(
         metric: higher is better.
         at: frame; default: the last that every run reached.
         threshold: what the metric is to reach.
+        read: returns the curves of a run folder by metric.
 
     Raises:
         ConfigError: a folder is none of a run or named twice, a run has no such metric or has it not at that frame, or
             the runs are of different envs.
     """
     groups = experiments(_runs(folders))
-    curves = {run.folder: _curve(run, metric) for group in groups.values() for run in group}
+    curves = {run.folder: _curve(run, metric, read(run.folder)) for group in groups.values() for run in group}
     clock = _clock(curves, groups)
     frame = _frame(curves, at, clock[:-1])
     begin = max(min(curve) for curve in curves.values())
@@ -162,8 +172,7 @@ def _runs(folders: Sequence[Path]) -> list[RunFiles]:
     return list(runs.values())
 
 
-def _curve(run: RunFiles, metric: str) -> Curve:
-    metrics = read_metrics(run.folder)
+def _curve(run: RunFiles, metric: str, metrics: Mapping[str, Curve]) -> Curve:
     if metrics.get(metric):
         return metrics[metric]
     known = ", ".join(sorted(metrics)) or "nothing"

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rlcore_plugin_reports.colours import colour, style
-from rlcore_plugin_reports.comparison import Comparison, Setting, value_at
+from rlcore_plugin_reports.comparison import Comparison, Setting
+from rlcore_plugin_reports.comparison_curves import interval_curve
 from rlcore_plugin_reports.figures import over_clock, saved_figure
-from rlcore_plugin_reports.statistics import Estimate, estimates
+from rlcore_plugin_reports.statistics import Estimate
 
 if TYPE_CHECKING:
     from rlcore.types import Array
-
-# of a curve: each costs a bootstrap
-_POINTS: Final = 100
-_REPETITIONS: Final = 2_000
 
 
 def plot_comparison(comparison: Comparison, output: Path) -> Path:
@@ -41,11 +38,9 @@ def plot_comparison(comparison: Comparison, output: Path) -> Path:
 
 
 def _curves(axis: Any, comparison: Comparison) -> None:
-    begin = max(min(curve) for setting in comparison.settings for curve in setting.curves)
+    begin = comparison.begin
     for number, setting in enumerate(comparison.settings):
-        frames = _grid(setting, begin, comparison.frame)
-        values = [np.asarray([value_at(curve, int(frame)) for curve in setting.curves]) for frame in frames]
-        line = [estimates(each, repetitions=_REPETITIONS)["iqm"] for each in values]
+        frames, line = interval_curve(setting, begin, comparison.frame)
         _line(axis, frames, line, colour(number), style(number), setting)
     if comparison.threshold is not None:
         axis.axhline(comparison.threshold, color="grey", linewidth=1, linestyle="--")
@@ -68,16 +63,6 @@ def _line(axis: Any, frames: Array, line: Sequence[Estimate], shade: str, dashes
     if len(setting.runs) > 1:
         low, high = [each.low for each in line], [each.high for each in line]
         axis.fill_between(frames, low, high, color=shade, alpha=0.2, linewidth=0)
-
-
-def _grid(setting: Setting, begin: int, end: int) -> Array:
-    """Return the frames that the runs recorded from `begin` to `end`, thinned where there are too many."""
-    known = {frame for curve in setting.curves for frame in curve if begin <= frame <= end}
-    frames = np.asarray(sorted({begin, *known, end}))
-    if frames.size <= _POINTS:
-        return frames
-    kept: Array = frames[np.linspace(0, frames.size - 1, _POINTS).round().astype(int)]
-    return kept
 
 
 def _ends(axis: Any, comparison: Comparison) -> None:

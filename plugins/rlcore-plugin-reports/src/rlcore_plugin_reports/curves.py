@@ -63,7 +63,7 @@ def read_metrics(run: Path) -> dict[str, Curve]:
         log.warning("%s", difference)
     file = run / "metrics.csv"
     if not file.is_file():
-        return _read_evaluations(run)
+        return read_evaluations(run)
     return _curves(file)
 
 
@@ -87,7 +87,7 @@ def _curves(file: Path) -> dict[str, Curve]:
     return dict(curves)
 
 
-def _read_evaluations(run: Path) -> dict[str, Curve]:
+def read_evaluations(run: Path) -> dict[str, Curve]:
     """Return mean return and length of each evaluation, and the mean return of each policy where there are several."""
     file = run / EVALUATIONS
     if not file.is_file():

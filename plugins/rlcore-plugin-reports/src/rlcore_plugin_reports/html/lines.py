@@ -62,15 +62,25 @@ def _lines(all_settings: Sequence[Setting], key: str, most: int) -> list[dict[st
         found = line_of(setting, key)
         if found is None:
             continue
-        whole, runs = found
-        line = thinned(whole, most)
-        entry = {"setting": number, "runs": runs, "x": line.x.astype(int).tolist(), "mean": _rounded(line.y)}
-        if not np.array_equal(line.low, line.high):
-            entry |= {"low": _rounded(line.low), "high": _rounded(line.high)}
-        if line.x.size < whole.x.size:
-            entry["of"] = int(whole.x.size)
-        lines.append(entry)
+        line, runs = found
+        lines.append({"setting": number, "runs": runs, **points(line, most)})
     return lines
+
+
+def points(whole: Line, most: int) -> dict[str, Any]:
+    """Return what a chart of the page draws of a line: its points as lists, and of how many they are if it is thinned.
+
+    Args:
+        whole: finite.
+        most: of the points that are drawn, at least 4.
+    """
+    line = thinned(whole, most)
+    entry: dict[str, Any] = {"x": line.x.astype(int).tolist(), "mean": _rounded(line.y)}
+    if not np.array_equal(line.low, line.high):
+        entry |= {"low": _rounded(line.low), "high": _rounded(line.high)}
+    if line.x.size < whole.x.size:
+        entry["of"] = int(whole.x.size)
+    return entry
 
 
 def _rounded(values: np.ndarray) -> list[float]:

@@ -28,7 +28,7 @@ from rlcore_plugin_reports.run_files import RunFiles
 from rlcore_plugin_reports.svg import chart
 
 _FIRST_LINE: Final = b"<!DOCTYPE html>"
-_WEB: Final = Path(__file__).parent / "web"
+WEB: Final = Path(__file__).parent / "web"
 # parts of the page that change while a run goes on
 _LIVE_PARTS: Final = ("headline", "runs", "evaluations", "checkpoints", "health")
 
@@ -160,7 +160,7 @@ def _drawings(all_settings: Sequence[Setting], clock: str) -> list[Markup]:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(_WEB),
+        loader=FileSystemLoader(WEB),
         autoescape=True,  # names, configs and errors are of anyone
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -172,4 +172,4 @@ def _environment() -> Environment:
 
 
 def _text(name: str) -> Markup:
-    return Markup((_WEB / name).read_text(encoding="utf-8"))
+    return Markup((WEB / name).read_text(encoding="utf-8"))

@@ -4,11 +4,37 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlcore.cli import Answer, add_json
+
 if TYPE_CHECKING:
     from rlcore_plugin_share.pushing import Pushed
+
+
+@dataclass(frozen=True)
+class PushAnswer:
+    """What was pushed.
+
+    Attributes:
+        target: the place.
+        kind: run, policy or dataset.
+        name: of it.
+        files: paths of all that is there now.
+        bytes: of all files.
+        transferred: paths of the files that were not there before.
+        left: a line about each file that stayed behind.
+    """
+
+    target: str
+    kind: str
+    name: str
+    files: list[str]
+    bytes: int
+    transferred: list[str]
+    left: list[str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,9 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--with-secrets", action="store_true", help="push files with what looks like a secret, which are refused else"
     )
     parser.add_argument("--private", action="store_true", help="of hf://: make a new repository a private one")
+    add_json(parser, PushAnswer)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> Answer:
     """Push, and print what was transferred and what stayed behind."""
     from rlcore_plugin_share.pushing import push
 
@@ -42,8 +69,11 @@ def run(options: argparse.Namespace) -> int:
         with_secrets=options.with_secrets,
         private=options.private,
     )
-    print("\n".join(_lines(options.target, done)))
-    return 0
+    manifest = done.manifest
+    data = PushAnswer(
+        options.target, manifest.kind, manifest.name, list(manifest.files), manifest.size, done.new, done.left
+    )
+    return Answer(data, "\n".join(_lines(options.target, done)) + "\n")
 
 
 def _lines(target: str, done: Pushed) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""The commands that the plugin adds, one per file."""
