@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rlcore.types import Logger
+from rlcore.types import Logger as LoggerPart
 
 if TYPE_CHECKING:
     from rlcore.loggers.values import Bins
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class LoggerBase(Logger):
+class LoggerBase(LoggerPart):
     """Base of loggers; a subclass defines `log_metrics` or `log_scalar`, and methods for other media that it shows.
 
     Other media are left out, with one warning for each kind. `rlcore.loggers.Logger` is this class.

@@ -15,6 +15,7 @@ _OF_TYPE: Final = {
     "csv": "CSVLogger",
     "mlflow": "MLFlowLogger",
     "tensorboard": "TensorboardLogger",
+    "trackio": "TrackioLogger",
     "wandb": "WandbLogger",
 }
 
