@@ -169,12 +169,13 @@ class Catalogue:
 
     def _read(self, name: str, entry: _Entry, signs: Any) -> None:
         run = RunFiles(entry.folder)
-        if entry.signs is None or signs[0] != entry.signs[0]:
-            kept = {key: value for key, value in run.config.items() if key != "versions"}
-            entry.config = {key: shown(value) for key, value in leaves(kept).items()}
-            self._configs += 1
-        entry.evaluations.read()
         try:
+            if entry.signs is None or signs[0] != entry.signs[0]:
+                self._configs += 1
+                entry.config = {}
+                kept = {key: value for key, value in run.config.items() if key != "versions"}
+                entry.config = {key: shown(value) for key, value in leaves(kept).items()}
+            entry.evaluations.read()
             row = _row(name, run, entry.evaluations, signs)
         except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as error:
             # files that are made up may hold anything; they hide no other run

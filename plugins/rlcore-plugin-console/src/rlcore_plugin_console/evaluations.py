@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rlcore_plugin_console.growing import GrowingRows
+from rlcore_plugin_console.growing import GrowingRows, rows_of
 
 # no run gets there, but its table may be made up
 _MOST_PLACE: Final = 2**53
@@ -61,7 +60,7 @@ class Evaluations:
                 columns = clock, header.index("return"), header.index("length")
             except ValueError:
                 return  # it is no table of evaluations
-            for row in csv.reader(lines.splitlines()):
+            for row in rows_of(lines):
                 self._add(row, *columns)
 
     def _add(self, row: list[str], clock: int, returns: int, lengths: int) -> None:

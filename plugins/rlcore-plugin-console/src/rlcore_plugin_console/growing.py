@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import os
 from collections.abc import Iterator
@@ -16,6 +17,12 @@ _PIECE_BYTES: Final = 1 << 22
 _MARK_BYTES: Final = 256
 # from the end of a table: more than its last row needs
 _TAIL_BYTES: Final = 4096
+
+
+def rows_of(lines: str) -> Iterator[list[str]]:
+    """Yield the rows of whole lines, up to the first that no table has: one with a field of over 128 kB."""
+    with contextlib.suppress(csv.Error):
+        yield from csv.reader(lines.splitlines())
 
 
 class GrowingRows:
@@ -69,7 +76,7 @@ class GrowingRows:
         if self.header:
             return text
         first, _, rest = text.partition("\n")
-        self.header = next(csv.reader([first]), [])
+        self.header = next(rows_of(first), [])
         return rest
 
 
@@ -84,5 +91,5 @@ def last_row(file: Path) -> dict[str, str]:
     except (OSError, StorageError):
         return {}
     last = lines[: lines.rfind(b"\n")].rpartition(b"\n")[2]
-    names, values = (next(csv.reader([line.decode("utf-8", "replace")]), []) for line in (header, last))
+    names, values = (next(rows_of(line.decode("utf-8", "replace")), []) for line in (header, last))
     return dict(zip(names, values, strict=False)) if len(names) == len(values) else {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import threading
 from array import array
 from collections import OrderedDict
@@ -13,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from rlcore_plugin_reports import Line, points
 
-from rlcore_plugin_console.growing import GrowingRows
+from rlcore_plugin_console.growing import GrowingRows, rows_of
 
 # of all runs that are kept; a row takes 16 bytes
 _MOST_ROWS: Final = 12_000_000
@@ -101,7 +100,7 @@ def _parsed(lines: str) -> tuple[np.ndarray, Sequence[str], np.ndarray]:
             return np.array(list(map(int, places)), np.int64), keys, np.array(list(map(float, values)))
     except (ValueError, OverflowError):
         pass  # one of them is no row
-    kept = [row for row in map(_row, csv.reader(lines.splitlines())) if row is not None]
+    kept = [row for row in map(_row, rows_of(lines)) if row is not None]
     return (
         np.array([place for place, _, _ in kept], np.int64),
         [key for _, key, _ in kept],
