@@ -6,14 +6,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PLUGINS := $(wildcard plugins/*/)
 # Those with extras first: pip finds what the others need of them only after it has seen them. The plugin of envpool comes
-# without envpool, some 700 MB, and that of Trackio without Trackio, which wants an older Pillow; tests that need them are
-# skipped.
+# without envpool, some 700 MB; tests that need it are skipped.
 EDITABLE := -e .[test,parity] -e plugins/rlcore-plugin-agents[onnx,safetensors] -e plugins/rlcore-plugin-reports[plot] \
 	-e plugins/rlcore-plugin-gymnasium[mujoco,classic-control,box2d,highway,minatar,minigrid] \
 	-e plugins/rlcore-plugin-assistants[mcp] -e plugins/rlcore-plugin-jax[gymnax] -e plugins/rlcore-plugin-notebook[test] \
 	-e plugins/rlcore-plugin-pettingzoo[mpe] -e plugins/rlcore-plugin-share[fsspec,hub] \
-	$(addprefix -e ,$(filter-out %agents/ %assistants/ %envpool/ %gymnasium/ %jax/ %notebook/ %pettingzoo/ %reports/ %share/ \
-	%trackio/,$(PLUGINS)))
+	$(addprefix -e ,$(filter-out %agents/ %assistants/ %envpool/ %gymnasium/ %jax/ %notebook/ %pettingzoo/ %reports/ %share/,\
+	$(PLUGINS)))
 PEERS := .venv-peers
 JAX := .venv-jax
 # on a machine with a GPU: beside the torch that it has, and what the benchmarks and tests there need
@@ -93,8 +92,7 @@ $(STAMP): pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml)
 	$(BIN)/python -m pip install -qq -c constraints.txt torch
 	$(BIN)/python -m pip install -qq -c constraints.txt --no-build-isolation $(EDITABLE) \
 		mypy pytest-xdist ruff
-	$(BIN)/python -m pip install -qq --no-deps --no-build-isolation -e plugins/rlcore-plugin-envpool \
-		-e plugins/rlcore-plugin-trackio
+	$(BIN)/python -m pip install -qq --no-deps --no-build-isolation -e plugins/rlcore-plugin-envpool
 	touch $@
 
 $(PEERS)/.installed: benchmarks/requirements-peers.txt

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from rlcore_plugin_reports import RunFiles, checkpoint_rows
 
-from rlcore.errors import ConfigError, RlcoreError, StorageError
+from rlcore.errors import ConfigError, StorageError
 from rlcore.files import LOCK_FILE, Lock, in_use, read_plain
 from rlcore.process import companion
 from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE, reached_by
@@ -32,7 +32,7 @@ _MOST_CHANGES: Final = 50
 _MOST_TOTAL: Final = 10**15
 
 
-class ActionError(RlcoreError):
+class ActionError(ConfigError):
     """A button cannot do what was asked; says why."""
 
 

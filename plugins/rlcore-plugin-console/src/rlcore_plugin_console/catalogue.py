@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from rlcore_plugin_reports import RunFiles, shown, state
 
-from rlcore.errors import RlcoreError
+from rlcore.errors import ConfigError
 from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE, leaves, reached_by
 from rlcore_plugin_console.evaluations import Evaluations
 from rlcore_plugin_console.growing import last_row
@@ -32,7 +32,7 @@ _LOOK_EVERY_SECONDS: Final = 1.0
 _MOST_BUSY: Final = 0.02
 
 
-class UnknownRunError(RlcoreError):
+class UnknownRunError(ConfigError):
     """There is no run of that name in the folder that is served."""
 
 

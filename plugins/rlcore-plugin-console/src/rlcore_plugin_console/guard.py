@@ -11,8 +11,6 @@ from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
-from rlcore.errors import RlcoreError
-
 ACTION_HEADER: Final = "X-Rlcore-Token"
 _LOOPBACK: Final = ("127.0.0.1", "localhost")
 
@@ -32,7 +30,7 @@ HEADERS: Final = {
 }
 
 
-class RefusedError(RlcoreError):
+class RefusedError(Exception):
     """A request that is not answered.
 
     Args:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from rlcore.errors import RlcoreError
+from rlcore.errors import ConfigError
 from rlcore.process import companion, how_it_ended
 from rlcore.run_folder import last_words
 
@@ -19,7 +19,7 @@ OUTPUT: Final = "output.log"
 _MOST_ENDED: Final = 20
 
 
-class JobError(RlcoreError):
+class JobError(ConfigError):
     """A training cannot be begun, or is none that waits."""
 
 
