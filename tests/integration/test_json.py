@@ -149,7 +149,7 @@ def test_a_command_answers_as_its_schema_says(name, said, place):
     if name == "serve":
         threading.Thread(target=interrupt_what_listens, args=(port,), daemon=True).start()
     document = said(*name.split(), *arguments.format(checkpoint=checkpoint, port=port).split())
-    assert (document["ok"], document["error"], document["command"]) == (True, None, name)
+    assert (document["ok"], document["error"], document["command"]) == (True, None, name), document["data"]
     defaults = COMMANDS[name]._defaults
     jsonschema.validate(document["data"], json_schema(defaults["answer"]))
     assert document["schema"] == defaults["schema"]

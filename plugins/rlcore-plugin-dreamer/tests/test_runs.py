@@ -97,7 +97,7 @@ def test_an_export_infers_latents_as_the_run_does(kind, cli, workdir):
     outcome = cli("export", "toy", "--format", kind, "--output", file, "--trust")
     assert outcome.code == 0, outcome.err
     of_run, of_file = (
-        json.loads(cli("evaluate", "toy", "--json", "--trust", *more).out)["returns"]
+        json.loads(cli("evaluate", "toy", "--json", "--trust", *more).out)["data"]["returns"]
         for more in ((), ("--agent", file))
     )
     assert of_file == pytest.approx(of_run, rel=1e-4)

@@ -30,7 +30,7 @@ def test_an_export_plans_as_the_run_does(kind, cli, workdir):
     outcome = cli("export", "toy", "--format", kind, "--output", f"policy.{suffix}", "--trust")
     assert outcome.code == 0, outcome.err
     of_run, of_file = (
-        json.loads(cli("evaluate", "toy", "--json", "--trust", *more).out)["returns"]
+        json.loads(cli("evaluate", "toy", "--json", "--trust", *more).out)["data"]["returns"]
         for more in ((), ("--agent", f"policy.{suffix}"))
     )
     assert of_file == pytest.approx(of_run, rel=1e-4)
