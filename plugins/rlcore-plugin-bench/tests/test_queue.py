@@ -8,11 +8,12 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rlcore_plugin_bench.bench_file import read_bench
 from rlcore_plugin_bench.identity import hash_of, identity_of
-from rlcore_plugin_bench.row import rows_of
+from rlcore_plugin_bench.row import portable, rows_of
 from rlcore_plugin_bench.stored_row import StoredRow, read_row, write_row
 
 from rlcore.cli.command_line import main
@@ -150,7 +151,7 @@ def test_a_peer_without_its_interpreter_is_left_out_and_runs_when_it_is_named(wr
     assert main(["bench", "run", str(path), "--python", f"theirs={sys.executable}"]) == 0
     stored = read_row(row_of(path, "toy/peer/1").stored)
     assert set(stored.versions) == {"python", "numpy"}
-    assert stored.command[0] == sys.executable
+    assert stored.command[0] == Path(sys.executable).name
 
 
 @pytest.mark.slow
@@ -283,3 +284,13 @@ def test_a_preset_runs_and_a_row_that_is_repeated_has_the_same_returns(write_ben
     assert (again.score, again.curve.at, again.curve.returns) == (first.score, first.curve.at, first.curve.returns)
     assert row.log.read_text().count("$ rlcore train") == 2
     assert not row.run.exists()
+
+
+def test_a_command_is_noted_without_the_paths_of_the_machine():
+    here = Path.cwd()
+    assert portable(["/elsewhere/bin/python", f"{here}/peer.py", f"--set=buffer.path='{here}/data'"]) == [
+        "python",
+        "peer.py",
+        "--set=buffer.path='data'",
+    ]
+    assert portable([f"{here}/.venv/bin/python", "peer.py"]) == [".venv/bin/python", "peer.py"]

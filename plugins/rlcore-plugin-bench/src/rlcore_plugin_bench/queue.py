@@ -19,7 +19,7 @@ from rlcore.files import Lock, in_use
 from rlcore_plugin_bench import peer_row, rlcore_row
 from rlcore_plugin_bench.identity import Identity, differences, identity_of
 from rlcore_plugin_bench.machine import machine
-from rlcore_plugin_bench.row import COMMAND, Row
+from rlcore_plugin_bench.row import COMMAND, Row, portable
 from rlcore_plugin_bench.stored_row import StoredRow, read_row, write_row
 from rlcore_plugin_bench.texts import duration
 
@@ -361,7 +361,7 @@ def finished(row: Row, running: Running | None) -> StoredRow:
         wall=wall,
         identity=identity.hash,
         inputs=identity.inputs,
-        command=command,
+        command=portable(command),
         versions=identity.versions,
         machine={**machine(), "threads": identity.inputs.get("config.run.threads", 1)},
         **result,

@@ -94,3 +94,10 @@ def rows_of(file: BenchFile, tasks: Sequence[str] | None = None) -> Iterator[Row
             for name, how in methods.items():
                 if seed in seeds[name]:
                     yield Row(file, task, name, seed, how)
+
+
+def portable(command: Sequence[str]) -> list[str]:
+    """Return a command without paths of this machine: relative to the working directory, a program by its name."""
+    here = f"{Path.cwd()}{os.sep}"
+    program, *arguments = (part.replace(here, "") for part in command)
+    return [Path(program).name if Path(program).is_absolute() else program, *arguments]
