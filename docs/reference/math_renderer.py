@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
@@ -22,7 +24,11 @@ def mathml(tex: str, as_block: bool) -> str:
 
     docutils writes `\hat q_t` as a letter between an accent above and the subscript below.
     """
-    formula = ElementTree.fromstring(tex2mathml(tex, as_block=as_block))
+    # docutils writes &ApplyFunction;, and XML has but five such names, HTML all of them
+    text = re.sub(
+        r"&(?!(?:amp|lt|gt|quot|apos);)\w+;", lambda name: html.unescape(name[0]), tex2mathml(tex, as_block=as_block)
+    )
+    formula = ElementTree.fromstring(text)
     for element in list(formula.iter(f"{{{_NAMESPACE}}}munderover")):
         letter, subscript, above = element
         if above.get("stretchy") != "false":

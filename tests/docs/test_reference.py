@@ -199,3 +199,4 @@ def test_a_subscript_stands_beside_a_letter_with_an_accent():
 
     text = "".join(math_renderer.mathml(r"\hat q_t", as_block=False).split())
     assert '<msub><mover><mi>q</mi><mostretchy="false">\u02c6</mo></mover><mi>t</mi></msub>' in text
+    assert "\u2061" in math_renderer.mathml(r"\log \alpha", as_block=False), "a character that XML has no name for"
