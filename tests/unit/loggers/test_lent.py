@@ -7,10 +7,12 @@ import sys
 import pytest
 import torch
 from rlcore_plugin_spool.logger import SpoolingLogger
+from rlcore_plugin_torchrl.helpers.loggers import _OF_TYPE
 from tensordict import TensorDict
 
 from rlcore import loggers
 from rlcore.errors import PluginError
+from rlcore.plugins.known import lent_to
 
 
 @pytest.mark.parametrize(
@@ -59,6 +61,11 @@ def test_names_of_experiments_are_unique():
 @pytest.mark.parametrize("nothing", ["", None])
 def test_no_type_gives_no_logger(nothing):
     assert loggers.get_logger(nothing, "folder", "trial") is None
+
+
+def test_there_is_a_type_for_every_logger_that_is_lent():
+    lent = {plugin: name for name, (plugin, _) in lent_to("rlcore.loggers").items() if plugin != "torchrl"}
+    assert lent == _OF_TYPE
 
 
 def test_an_unknown_type_is_refused():

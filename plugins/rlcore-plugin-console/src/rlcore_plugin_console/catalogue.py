@@ -242,12 +242,12 @@ def _row(
     name: str, run: RunFiles, evaluations: Evaluations, signs: list[tuple[int, int, int] | None]
 ) -> dict[str, Any]:
     """Return what the list says of a run."""
-    finite = evaluations.finite()
+    finite, now = evaluations.finite(), state(run)
     trained = [each.mean for place, each in finite.items() if place]
     return {
         "name": name,
-        "state": state(run),
-        "resumable": bool(str(run.status.get("state", "")).endswith("resumable")) or state(run) == "finished",
+        "state": now,
+        "resumable": str(run.status.get("state", "")).endswith("resumable") or now == "finished",
         "reason": str(run.status.get("reason", ""))[:500],
         "clock": run.clock,
         "reached": max([reached_by(run.status), *finite, _last_place(run.folder)]),
