@@ -22,6 +22,8 @@ _COMMAND: Final = (sys.executable, "-m", "rlcore.cli.command_line")
 class WorkshopError(RlcoreError):
     """A tool cannot do what it was asked; says why, in the words of the command where there is one."""
 
+    exit_code = 2
+
 
 class Workshop:
     """One folder with configs and runs. No path of a tool leads out of it.

@@ -27,7 +27,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from rlcore.errors import RlcoreError
+from rlcore.errors import HookError
 
 NAME: Final = "pretend"
 _aten: Final = torch.ops.aten
@@ -38,7 +38,7 @@ _PUTTING: Final = (_aten.index_put.default, _aten.index_put_.default)
 _MAKING: Final = (torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor)
 
 
-class MixedDevicesError(RlcoreError, RuntimeError):
+class MixedDevicesError(HookError):
     """An operation got tensors, or a generator, of two devices."""
 
 
