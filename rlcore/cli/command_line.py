@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.util
 import sys
 import traceback
 from collections.abc import Sequence
@@ -26,10 +25,6 @@ _COMMANDS: Final = {
     "config": "check, show or explain a config, or print a schema of all",
     "plugins": "list, show, check or begin plugins, or show the call order of hooks",
 }
-# commands that build parts, or look at what their config sections may hold
-_NEED_TORCH: Final = ("config", "env", "evaluate", "export", "init", "prove", "train", "watch")
-# commands that are there for what they do; all others are there for what they print
-_PRINT_BESIDES: Final = ("train", "prove", "sync", "plot", "report", "push", "pull")
 
 # how long what plugins left in the process of a command without --grace may take to end
 _END_SECONDS: Final = 20.0
@@ -89,7 +84,8 @@ def _command(arguments: Sequence[str] | None) -> tuple[int, float]:
         output.write(document(options, answer) if in_json else answer.text)
         output.flush()
     code = answer.code
-    if code == 0 and options.command not in _PRINT_BESIDES and not isinstance(output.lost, BrokenPipeError | None):
+    # a command without a text is there for what it does
+    if code == 0 and (in_json or answer.text) and not isinstance(output.lost, BrokenPipeError | None):
         print(f"error: the output could not be written: {output.lost}", file=sys.stderr)
         code = 1
     return code, options.grace
@@ -97,12 +93,13 @@ def _command(arguments: Sequence[str] | None) -> tuple[int, float]:
 
 def _run(options: argparse.Namespace) -> Answer:
     try:
-        _check_torch(options.command)
         command = options.of_plugin or importlib.import_module(f"rlcore.cli.{options.command}")
         answer = command.run(options)
     except (RlcoreError, KeyboardInterrupt) as error:
         return _refused(error)
     except (Exception, SystemExit) as error:  # the code of the exit of a part says nothing about the command
+        if isinstance(error, ModuleNotFoundError) and error.name == "torch":
+            return _refused(_no_torch(options.command))
         traceback.print_exc()
         return Answer(code=1, error=error)
     return answer if isinstance(answer, Answer) else Answer(code=int(answer))
@@ -113,17 +110,12 @@ def _fill(command: str, parser: argparse.ArgumentParser) -> None:
     importlib.import_module(f"rlcore.cli.{command}").add_arguments(parser)
 
 
-def _check_torch(command: str) -> None:
-    """See that a command has torch if it needs it.
-
-    Raises:
-        MissingPluginError: it has not; says how to install it.
-    """
-    if command in _NEED_TORCH and importlib.util.find_spec("torch") is None:
-        raise MissingPluginError(
-            f"rlcore {command} needs PyTorch, which is not installed here: pip install torch; for a build for a GPU "
-            "or for the CPU alone, see https://pytorch.org/get-started"
-        )
+def _no_torch(command: str) -> MissingPluginError:
+    """Return the error of a command that needs torch where there is none."""
+    return MissingPluginError(
+        f"rlcore {command} needs PyTorch, which is not installed here: pip install torch; for a build for a GPU "
+        "or for the CPU alone, see https://pytorch.org/get-started"
+    )
 
 
 def _refused(error: RlcoreError | KeyboardInterrupt) -> Answer:

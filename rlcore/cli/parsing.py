@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
@@ -69,6 +70,8 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             flags = [argument.partition("=")[0] for argument in unknown if argument.startswith("-")]
             guesses = [did_you_mean(flag, self._option_string_actions) for flag in flags]
+            if "--set" in self._option_string_actions and any(re.match(r"[a-z_]+\.\S+=", each) for each in unknown):
+                guesses.append("; a key of the config is set by --set KEY=VALUE")
             self.error(f"unrecognized arguments: {' '.join(unknown)}{''.join(guesses)}")
         return options, unknown
 

@@ -244,6 +244,12 @@ def test_a_slip_on_the_command_line_names_the_nearest(line, guess, capsys):
     assert capsys.readouterr().err.endswith(f"; did you mean {guess!r}?\n")
 
 
+def test_a_key_that_is_given_without_set_is_refused_by_how_it_is_given(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["train", "a.toml", "run.seed=2"])
+    assert capsys.readouterr().err.endswith("arguments: run.seed=2; a key of the config is set by --set KEY=VALUE\n")
+
+
 def test_config_show_prints_a_config_that_is_its_own_resolution(cli, write_config):
     shown = cli("config", "show", write_config(**WITH_LOGS), "--set", "loss.clip_epsilon=0.3")
     assert shown.code == 0
