@@ -1,16 +1,12 @@
 """Small runs: stopped and resumed, and killed within an update."""
 
 import json
-import signal
-import subprocess
-import sys
+import shutil
 
 import pytest
 import torch
-from rlcore_plugin_testing import check_resumed, make_trainer
+from rlcore_plugin_testing import check_killed, check_resumed, make_trainer
 from rlcore_plugin_testing.small_run import make_run
-
-from rlcore.checkpoints.manifest import read_manifest
 
 from .sections import AROUND, NUMBERS, PIXELS, around
 
@@ -20,13 +16,6 @@ RUNS = {
     "pixels": PIXELS,
     "ratio": around(buffer={"updates_per_batch": 1, "replay_ratio": 2.0}),
 }
-
-
-def finished(folder, sections, resume=False):
-    """Train a run in a folder to its end, and return the digest of its last state."""
-    trainer = make_run(folder=folder, sections=sections, resume=resume).trainer
-    trainer.train()
-    return read_manifest(trainer.last_checkpoint)["digest"]
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -48,41 +37,24 @@ def test_an_update_moves_every_network_and_the_bounds():
     assert model.return_bounds.bounds.abs().sum() > 0
 
 
-CHILD = """
-import json, os, signal, sys
-from rlcore_plugin_testing.small_run import make_run
-from rlcore_plugin_dreamer import laprop, loss
-count = 0
-def killing(owner, name):
-    inner = getattr(owner, name)
-    def counted(*arguments, **keywords):
-        global count
-        count += 1
-        if count == int(sys.argv[2]):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return inner(*arguments, **keywords)
-    setattr(owner, name, counted)
-killing(*{"imagining": (loss, "imagine"), "stepping": (laprop, "_clipped")}[sys.argv[1]])
-make_run(folder=sys.argv[3], sections=json.loads(sys.stdin.read()), resume=sys.argv[4] == "resume").trainer.train()
-"""
-
-
-def killed(folder, sections, where, count, resume):
-    """Run in a process that kills itself while an update imagines, or while the optimizer steps."""
-    arguments = [sys.executable, "-c", CHILD, where, str(count), str(folder), "resume" if resume else "begin"]
-    done = subprocess.run(arguments, input=json.dumps(sections), text=True, capture_output=True, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
+def test_an_update_of_compiled_parts_is_the_eager_one():
+    results = []
+    for compiled in ("false", "true"):
+        trainer = make_trainer(f"learner.compile={compiled}", sections=AROUND)
+        trainer.train()
+        assert trainer.progress.updates > 0
+        results.append(trainer.model.state_dict())
+    for name, value in results[0].items():
+        torch.testing.assert_close(results[1][name], value, atol=1e-4, rtol=1e-3)
 
 
 @pytest.mark.slow
 def test_kills_within_an_update_leave_a_run_equal(tmp_path):
+    imagining, stepping = "rlcore_plugin_dreamer.loss:imagine", "rlcore_plugin_dreamer.laprop:_clipped"
     sections = {**AROUND, "checkpoint": {"use": "torch", "every": 16}}
-    whole = finished(tmp_path / "whole", sections)
-    folder = tmp_path / "killed"
-    killed(folder, sections, "imagining", 7, resume=False)
-    killed(folder, sections, "stepping", 2, resume=True)
-    killed(folder, sections, "imagining", 2, resume=True)
-    assert finished(folder, sections, resume=True) == whole
+    check_killed(tmp_path, sections, [(imagining, 7), (stepping, 2), (imagining, 2)])
 
 
 @pytest.mark.slow

@@ -1,19 +1,14 @@
 """Small runs: stopped and resumed, and killed while the dynamics learn and while rollouts are imagined."""
 
 import inspect
-import json
 import re
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
-from rlcore_plugin_testing import check_resumed, make_trainer
+from rlcore_plugin_testing import check_killed, check_resumed, make_trainer
 from rlcore_plugin_testing.small_run import make_run
 
-from rlcore.checkpoints.manifest import read_manifest
 from rlcore.errors import StorageError
 from rlcore.run.asked import ResumeOptions
 from rlcore.training.loop import Loop
@@ -38,13 +33,11 @@ def data(tmp_path_factory):
     return write_toy(tmp_path_factory.mktemp("data") / "toy")
 
 
-def finished(folder, sections, resume=False, stop_at=None):
-    """Train a run in a folder, to its end unless it is to stop before, and return the digest of its last state."""
-    trainer = make_run(folder=folder, sections=sections, resume=resume).trainer
-    if stop_at is not None:
-        trainer.stop_at = stop_at
+def stopped(folder, sections):
+    """Train a run in a folder to frame 32."""
+    trainer = make_run(folder=folder, sections=sections).trainer
+    trainer.stop_at = 32
     trainer.train()
-    return read_manifest(trainer.last_checkpoint)["digest"]
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -78,7 +71,7 @@ def test_a_dataset_needs_no_env(data):
 def test_a_buffer_that_saves_no_rows_learns_and_imagines_again(tmp_path):
     """As a replay buffer it warms up again: 16 frames after the 32 of before."""
     sections = around(buffer={"save": "none", "dynamics_every": 1_000, "rollouts_every": 1_000})
-    finished(tmp_path, sections, stop_at=32)
+    stopped(tmp_path, sections)
     resumed = make_run(folder=tmp_path, sections=sections, resume=True).trainer
     figures = []
     for progress in resumed:
@@ -87,7 +80,7 @@ def test_a_buffer_that_saves_no_rows_learns_and_imagines_again(tmp_path):
 
 
 def test_another_capacity_of_imagined_transitions_is_refused_by_its_key(tmp_path):
-    finished(tmp_path, around(), stop_at=32)
+    stopped(tmp_path, around())
     with pytest.raises(StorageError, match=r"set \[buffer\] imagined_capacity = 50"):
         make_run(
             folder=tmp_path,
@@ -139,39 +132,9 @@ def test_from_ppo_to_mopo_section_by_section_it_is_one_loop(data):
     assert not re.findall(r"\b(?:ppo|sac|mbpo|mopo|imagined|dynamics|replay|dataset|offline)\b", source, re.IGNORECASE)
 
 
-CHILD = """
-import json, os, signal, sys
-from rlcore_plugin_testing.small_run import make_run
-from rlcore_plugin_mbpo import rollouts, training
-place, name, count = {"epoch": (training.DynamicsTraining, "_epoch"), "step": (rollouts, "_step")}[sys.argv[1]], 0, 0
-owner, name = place
-inner = getattr(owner, name)
-def counted(*arguments):
-    global count
-    count += 1
-    if count == int(sys.argv[2]):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return inner(*arguments)
-setattr(owner, name, counted)
-resume = sys.argv[4] == "resume"
-make_run(folder=sys.argv[3], sections=json.loads(sys.stdin.read()), resume=resume).trainer.train()
-"""
-
-
-def killed(folder, sections, where, count, resume):
-    """Run in a process that kills itself in the `count`-th epoch of the dynamics, or step of rollouts."""
-    arguments = [sys.executable, "-c", CHILD, where, str(count), str(folder), "resume" if resume else "begin"]
-    done = subprocess.run(arguments, input=json.dumps(sections), text=True, capture_output=True, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["mbpo", "mopo"])
 def test_kills_while_the_dynamics_learn_and_while_rollouts_are_imagined_leave_a_run_equal(name, data, tmp_path):
     sections = {**(RUNS["mbpo"] if name == "mbpo" else offline(data)), "checkpoint": {"use": "torch", "every": 16}}
-    whole = finished(tmp_path / "whole", sections)
-    folder = Path(tmp_path / "killed")
-    killed(folder, sections, "epoch", 5, resume=False)
-    killed(folder, sections, "epoch", 1, resume=True)
-    killed(folder, sections, "step", 2, resume=True)
-    assert finished(folder, sections, resume=True) == whole
+    epoch, step = "rlcore_plugin_mbpo.training:DynamicsTraining._epoch", "rlcore_plugin_mbpo.rollouts:_step"
+    check_killed(tmp_path, sections, [(epoch, 5), (epoch, 1), (step, 2)])

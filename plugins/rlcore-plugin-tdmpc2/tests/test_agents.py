@@ -1,14 +1,10 @@
 """The planner outside of training: exported with its plans as a state, watched; and killed while it trains."""
 
 import json
-import signal
-import subprocess
-import sys
 
 import pytest
+from rlcore_plugin_testing import check_killed
 from rlcore_plugin_testing.small_run import make_run
-
-from rlcore.checkpoints.manifest import read_manifest
 
 from .sections import AROUND
 
@@ -46,35 +42,7 @@ def test_watch_shows_the_planner_and_says_why_nothing_is_imagined(cli, workdir):
     assert "a TDMPC2Model has no method imagine" in outcome.err
 
 
-CHILD = """
-import json, os, signal, sys
-from rlcore_plugin_testing.small_run import make_run
-from rlcore_plugin_tdmpc2 import loss, planning
-count = 0
-def killing(owner, name):
-    inner = getattr(owner, name)
-    def counted(*arguments, **keywords):
-        global count
-        count += 1
-        if count == int(sys.argv[2]):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return inner(*arguments, **keywords)
-    setattr(owner, name, counted)
-killing(*{"planning": (planning.MPPI, "plan"), "updating": (loss.TDMPC2Loss, "forward")}[sys.argv[1]])
-make_run(folder=sys.argv[3], sections=json.loads(sys.stdin.read()), resume=sys.argv[4] == "resume").trainer.train()
-"""
-
-
 @pytest.mark.slow
 def test_kills_while_it_plans_and_within_an_update_leave_a_run_equal(tmp_path):
-    whole = make_run(folder=tmp_path / "whole", sections=SAVED).trainer
-    whole.train()
-    folder = tmp_path / "killed"
-    for where, count, begin in (("planning", 12, "begin"), ("updating", 3, "resume"), ("planning", 5, "resume")):
-        arguments = [sys.executable, "-c", CHILD, where, str(count), str(folder), begin]
-        done = subprocess.run(arguments, input=json.dumps(SAVED), text=True, capture_output=True, check=False)
-        assert done.returncode == -signal.SIGKILL, done.stderr
-    resumed = make_run(folder=folder, sections=SAVED, resume=True).trainer
-    resumed.train()
-    digests = [read_manifest(trainer.last_checkpoint)["digest"] for trainer in (whole, resumed)]
-    assert digests[0] == digests[1]
+    planning, updating = "rlcore_plugin_tdmpc2.planning:MPPI.plan", "rlcore_plugin_tdmpc2.loss:TDMPC2Loss.forward"
+    check_killed(tmp_path, SAVED, [(planning, 12), (updating, 3), (planning, 5)])

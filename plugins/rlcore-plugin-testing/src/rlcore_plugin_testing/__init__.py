@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rlcore.state.tree import through_checkpoint as through_checkpoint
     from rlcore_plugin_testing.compare import difference as difference
     from rlcore_plugin_testing.compare import snapshot as snapshot
+    from rlcore_plugin_testing.killed import check_killed as check_killed
     from rlcore_plugin_testing.light_import import check_light_import as check_light_import
     from rlcore_plugin_testing.processes import Processes as Processes
     from rlcore_plugin_testing.resumed import check_resumed as check_resumed
@@ -28,6 +29,7 @@ __all__, __getattr__, __dir__ = lazy(
     {
         "rlcore.state.tree": "through_checkpoint",
         "rlcore_plugin_testing.compare": "difference snapshot",
+        "rlcore_plugin_testing.killed": "check_killed",
         "rlcore_plugin_testing.light_import": "check_light_import",
         "rlcore_plugin_testing.processes": "Processes",
         "rlcore_plugin_testing.resumed": "check_resumed",
