@@ -1,6 +1,6 @@
 """Updates of DreamerV3 beside those of TorchRL's parts, of equal sizes, one side after the other in one process.
 
-    python benchmarks/dreamer.py --rounds 5 --threads 2
+    OMP_NUM_THREADS=1 python benchmarks/dreamer.py --rounds 7 --updates 2
 
 An update is the loss of sequences of vectors, its gradients, a step of the optimizer and of the slow critic. Both sides
 have the widths of the size `1m`, 16 sequences of 64 steps, 15 imagined steps, and two numbered actions.
@@ -24,8 +24,8 @@ BINS = 255
 WIDTHS = SIZES["1m"]
 
 
-def rlcore_side() -> Callable[[], float]:
-    """Return one update by rlcore's learner."""
+def rlcore_side(compiled: bool = False) -> Callable[[], float]:
+    """Return one update by rlcore's learner, eager or of compiled parts."""
     from rlcore_plugin_testing import make_trainer
 
     trainer = make_trainer(
@@ -36,6 +36,7 @@ def rlcore_side() -> Callable[[], float]:
             "loss": {"use": "dreamer", "imagination": IMAGINED},
             "estimator": [],
             "optimizer": [{"use": "dreamer:laprop"}],
+            "learner": {"compile": compiled},
             "collector": {"frames_per_batch": 1024},
             "buffer": {
                 "use": "replay:sequences",
@@ -224,7 +225,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    sides = {"rlcore": rlcore_side(), "torchrl": torchrl_side()}
+    sides = {"rlcore": rlcore_side(), "rlcore compiled": rlcore_side(compiled=True), "torchrl": torchrl_side()}
     clocks = {"wall time": time.perf_counter, "CPU time": time.process_time}
     seconds: dict[str, dict[str, list[float]]] = {clock: {name: [] for name in sides} for clock in clocks}
     for update in sides.values():
@@ -239,8 +240,10 @@ def main() -> None:
     for clock, by_side in seconds.items():
         for name, found in by_side.items():
             print(f"{name}: {statistics.median(found):.3f} s an update, {clock} ({min(found):.3f} to {max(found):.3f})")
-        ratios = [b / a for a, b in zip(by_side["rlcore"], by_side["torchrl"], strict=True)]
-        print(f"torchrl / rlcore, {clock}: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+        for name in ("rlcore", "rlcore compiled"):
+            ratios = [b / a for a, b in zip(by_side[name], by_side["torchrl"], strict=True)]
+            ratio = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+            print(f"torchrl / {name}, {clock}: {ratio}")
 
 
 if __name__ == "__main__":

@@ -13,8 +13,9 @@ import torch
 
 from rlcore.errors import ConfigError
 from rlcore.learners import Scheduled, TargetUpdater, WatchedStep
-from rlcore.types import Loss, with_defaults
+from rlcore.types import Loss, offers, with_defaults
 from rlcore_plugin_compile.compiled import CompiledUpdate
+from rlcore_plugin_compile.parts import CompiledParts, HasParts
 
 if TYPE_CHECKING:
     from rlcore.learners import GradientStep, JointGradients, ScheduledOfPart
@@ -50,8 +51,10 @@ def compiled_update(
     joint: JointGradients | None,
     context: Context,
     hooked: bool,
-) -> CompiledUpdate | None:
-    """Return the compiled update of a learner; None, with a warning, where it runs eagerly all the same.
+) -> CompiledUpdate | CompiledParts | None:
+    """Return the compiled update of a learner, or that of the parts which its loss names.
+
+    None, with a warning, where it runs eagerly all the same.
 
     Args:
         loss: of the learner.
@@ -65,6 +68,8 @@ def compiled_update(
         ConfigError: there is no compiler, or the config asks for what cannot be compiled.
     """
     check_compiler(context.device)
+    if offers(loss, HasParts):
+        return CompiledParts(loss, context.device, context.heart)
     if hooked:
         log.warning(
             "[learner] compile: a hook between loss and step splits the update, which then runs eagerly "

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
 from rlcore_plugin_dreamer.categorical import one_hot, sample
-from rlcore_plugin_dreamer.rssm import RSSM, Latent
+from rlcore_plugin_dreamer.rssm import RSSM, Arranged, Latent
 
 if TYPE_CHECKING:
     from rlcore_plugin_dreamer.model import DreamerModel
@@ -28,7 +29,33 @@ class Imagined(NamedTuple):
     outputs: Tensor
 
 
-def imagine(model: DreamerModel, start: Latent, uniform: Tensor, noise: Tensor) -> Imagined:
+# takes what `imagine_step` takes, and returns what it returns
+ImagineStep: TypeAlias = Callable[..., tuple[Tensor, Tensor, Tensor]]
+
+
+def imagine_step(
+    model: DreamerModel, arranged: Arranged, deter: Tensor, stoch: Tensor, uniform: Tensor, noise: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the deterministic states and latents that follow from actions of the actor, and these actions, encoded.
+
+    Args:
+        model: has the actor.
+        arranged: weights of its recurrent model.
+        deter: deterministic states.
+        stoch: latents.
+        uniform: numbers in [0, 1), `[row, latent]`.
+        noise: of the actions, `[row, noise of an action]`.
+    """
+    rssm = model.rssm
+    action = model.actions.sample(model.actor(Latent(deter, stoch).features()), noise)
+    deter = rssm.transition(arranged, deter, stoch, rssm.encoded_action(action))
+    index = sample(rssm.prior(deter).exp(), uniform)
+    return deter, one_hot(index, rssm.classes).to(deter.dtype).flatten(-2), action
+
+
+def imagine(
+    model: DreamerModel, start: Latent, uniform: Tensor, noise: Tensor, step: ImagineStep = imagine_step
+) -> Imagined:
     """Return rollouts from states.
 
     Args:
@@ -36,20 +63,17 @@ def imagine(model: DreamerModel, start: Latent, uniform: Tensor, noise: Tensor) 
         start: the states, `[row, ...]`, without gradient.
         uniform: numbers in [0, 1) for latents, `[step, row, latent]`.
         noise: of the actions, `[step, row, noise of an action]`.
+        step: what `imagine_step` computes.
     """
-    rssm, actions = model.rssm, model.actions
-    features, encoded, outputs = [start.features()], [], []
+    features, encoded = [start.features()], []
     with torch.no_grad():
-        step, latent = rssm.transition(), start
-    for of_latents, of_action in zip(uniform, noise, strict=True):
-        outputs.append(model.actor(features[-1]))
-        with torch.no_grad():
-            encoded.append(actions.sample(outputs[-1], of_action))
-            deter = step(*latent, rssm.encoded_action(encoded[-1]))
-            index = sample(rssm.prior(deter).exp(), of_latents)
-            latent = Latent(deter, one_hot(index, rssm.classes).to(deter.dtype).flatten(-2))
-            features.append(latent.features())
-    return Imagined(torch.stack(features), torch.stack(encoded), torch.stack(outputs))
+        arranged, (deter, stoch) = model.rssm.arranged(), start
+        for noises in zip(uniform, noise, strict=True):
+            deter, stoch, action = step(model, arranged, deter, stoch, *noises)
+            encoded.append(action)
+            features.append(Latent(deter, stoch).features())
+        every = torch.stack(features)
+    return Imagined(every, torch.stack(encoded), model.actor(every[:-1]))
 
 
 @torch.no_grad()
@@ -63,12 +87,12 @@ def follow(rssm: RSSM, tokens: Tensor, action: Tensor, shown: Tensor, uniform: T
         shown: bool `[time]`.
         uniform: numbers in [0, 1), `[time, latent]`.
     """
-    step, (prepare, posterior) = rssm.transition(), rssm.posterior()
-    from_tokens, from_action = prepare(tokens).unsqueeze(1), rssm.encoded_action(action).unsqueeze(1)
+    arranged = rssm.arranged()
+    prepared, from_action = rssm.prepared(arranged, tokens).unsqueeze(1), rssm.encoded_action(action).unsqueeze(1)
     latent, states = rssm.initial(1), []
     for time, is_shown in enumerate(shown.tolist()):
-        deter = step(*latent, from_action[time])
-        log_probs = posterior(deter, from_tokens[time]) if is_shown else rssm.prior(deter)
+        deter = rssm.transition(arranged, *latent, from_action[time])
+        log_probs = rssm.posterior(arranged, deter, prepared[time]) if is_shown else rssm.prior(deter)
         index = sample(log_probs.exp(), uniform[time].unsqueeze(0))
         latent = Latent(deter, one_hot(index, rssm.classes).to(deter.dtype).flatten(-2))
         states.append(latent)

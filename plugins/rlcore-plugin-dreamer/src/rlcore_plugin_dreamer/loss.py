@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import torch
 from pydantic import BaseModel, Field, PositiveInt
@@ -15,11 +15,29 @@ from rlcore.learners import TargetUpdater
 from rlcore.types import FIRST, MASK, POLICY_STATE, Context, Key, Loss
 from rlcore_plugin_dreamer.bins import expectation, two_hot_loss
 from rlcore_plugin_dreamer.categorical import divergence
-from rlcore_plugin_dreamer.imagination import Imagined, imagine
+from rlcore_plugin_dreamer.imagination import Imagined, imagine, imagine_step
 from rlcore_plugin_dreamer.model import DreamerModel
 from rlcore_plugin_dreamer.returns import lambda_returns
 from rlcore_plugin_dreamer.rssm import Latent, Observed
 from rlcore_plugin_dreamer.sequences import Sequences
+
+
+class Parts(NamedTuple):
+    """Functions of tensors that most of the loss is made of; a compiled one may stand in the place of each.
+
+    Attributes:
+        observe: a step of observed sequences.
+        imagine: a step of imagined ones.
+        world: the loss of the world model.
+        behaviour: those of actor and critic.
+        replayed: that of the critic on replayed steps.
+    """
+
+    observe: Callable[..., Any]
+    imagine: Callable[..., Any]
+    world: Callable[..., Any]
+    behaviour: Callable[..., Any]
+    replayed: Callable[..., Any]
 
 
 class DreamerLoss(nn.Module, Loss):
@@ -73,6 +91,7 @@ class DreamerLoss(nn.Module, Loss):
         self.model: DreamerModel = model
         self._config = config
         self._discount = 1 - 1 / config.discount_horizon
+        self._parts = Parts(model.rssm.observe_step, imagine_step, self._world, self._behaviour, self._replayed)
         moved: list[tuple[nn.Module, nn.Module]] = [
             (model.critic, model.target_critic),
             (model.latest_bounds, model.return_bounds),
@@ -101,6 +120,13 @@ class DreamerLoss(nn.Module, Loss):
         if steps != 1:
             raise ConfigError(f"[buffer] n_steps = {steps}: the loss dreamer predicts single steps; set n_steps = 1")
 
+    def compile_parts(self, compiled: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+        """Compute by compiled functions: see `rlcore_plugin_compile.parts.HasParts`.
+
+        The steps of sequences are compiled once, whatever their length; a graph of all of them would take very long.
+        """
+        self._parts = Parts(*map(compiled, self._parts))
+
     def sample_noise(self, samples: int, generator: torch.Generator) -> dict[Key, Tensor]:
         """Return what is random: latents of observed and of imagined steps, and imagined actions."""
         model, steps = self.model, self._config.imagination
@@ -115,11 +141,12 @@ class DreamerLoss(nn.Module, Loss):
         """Return the losses and metrics."""
         sequences = Sequences.of(minibatch, self.model, self._discount)
         observed = self._observed(sequences, minibatch["posterior_noise"])
-        world, metrics = self._world(sequences, observed)
+        parts = self._parts
+        world, metrics = parts.world(sequences, observed)
         start = Latent(*(part.detach().flatten(0, 1) for part in observed.latent))
-        imagined = imagine(self.model, start, minibatch["prior_noise"], minibatch["action_noise"])
-        actor, critic, returns, found = self._behaviour(imagined, sequences.counts.flatten())
-        replayed = self._replayed(sequences, observed.latent, returns[0].view_as(sequences.counts))
+        imagined = imagine(self.model, start, minibatch["prior_noise"], minibatch["action_noise"], parts.imagine)
+        actor, critic, returns, found = parts.behaviour(imagined, sequences.counts.flatten())
+        replayed = parts.replayed(sequences, observed.latent, returns[0].view_as(sequences.counts))
         losses = {
             "loss_world": world,
             "loss_actor": actor,
@@ -132,7 +159,7 @@ class DreamerLoss(nn.Module, Loss):
         rssm = self.model.rssm
         uniform = noise.view(*sequences.counts.shape, rssm.latents)
         tokens = self.model.encoder(sequences.observation)
-        return rssm.observe(tokens, sequences.action, sequences.first, sequences.begin, uniform)
+        return rssm.observe(tokens, sequences.action, sequences.first, sequences.begin, uniform, self._parts.observe)
 
     def _world(self, sequences: Sequences, observed: Observed) -> tuple[Tensor, dict[str, Tensor]]:
         """Return the loss of the world model, and its terms."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -11,21 +10,7 @@ from torch import Tensor, nn
 from rlcore.types import Key
 from rlcore_plugin_dreamer.actions import Actions
 from rlcore_plugin_dreamer.categorical import one_hot, sample
-from rlcore_plugin_dreamer.rssm import RSSM, Latent, Transition
-
-
-class Arranged(NamedTuple):
-    """Maps of the model with weights that are arranged once for many steps.
-
-    Attributes:
-        transition: to the next deterministic state.
-        prepare: the first half of the posterior, of encoded observations.
-        posterior: the second half, of a deterministic state.
-    """
-
-    transition: Transition
-    prepare: Callable[[Tensor], Tensor]
-    posterior: Callable[[Tensor, Tensor], Tensor]
+from rlcore_plugin_dreamer.rssm import RSSM, Arranged, Latent
 
 
 class CarriedState:
@@ -79,7 +64,7 @@ class DreamerPolicy:
     def refresh(self) -> None:
         """Follow the weights, also after they were moved or replaced."""
         with torch.no_grad():
-            self._arranged = self._arrange()
+            self._arranged = self._rssm.arranged()
 
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
         """Sample the randomness of a batch `[time, env, latents + noise of an action]`."""
@@ -107,15 +92,12 @@ class DreamerPolicy:
         """Return nothing: the loss needs the transition alone."""
         return {}
 
-    def _arrange(self) -> Arranged:
-        return Arranged(self._rssm.transition(), *self._rssm.posterior())
-
     def _observed(self, observation: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
         """Return deterministic states, and log-probabilities `[env, latent, class]` of the latents."""
         latent, action = self._carried.unpacked(torch.where(first.unsqueeze(-1), 0, state))
-        arranged = self._arranged or self._arrange()
-        deter = arranged.transition(*latent, self._rssm.encoded_action(action))
-        return deter, arranged.posterior(deter, arranged.prepare(self._encoder(observation)))
+        rssm, arranged = self._rssm, self._arranged or self._rssm.arranged()
+        deter = rssm.transition(arranged, *latent, rssm.encoded_action(action))
+        return deter, rssm.posterior(arranged, deter, rssm.prepared(arranged, self._encoder(observation)))
 
     def _outputs(self, deter: Tensor, index: Tensor) -> Tensor:
         """Return the parameters of the distribution over actions, `[env, outputs]`."""

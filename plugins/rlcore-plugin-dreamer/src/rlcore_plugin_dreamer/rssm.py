@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,21 @@ from rlcore_plugin_dreamer.categorical import mixed, sample, straight_through
 from rlcore_plugin_dreamer.layers import EPS, BlockLinear, NormedLayer, hidden_layers, linear
 from rlcore_plugin_dreamer.sizes import Widths
 
-Transition = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+class Arranged(NamedTuple):
+    """Weights as the steps of a sequence take them, laid out once for all of them.
+
+    Attributes:
+        own: of what each block alone sees, `[block, input, output]`.
+        shared: of what all blocks see, `[input, block * output]`; it goes through one product, repeated for none.
+        of_deter: of the posterior, for the deterministic state, `[deter, hidden]`.
+        of_tokens: of the posterior, for the tokens, `[hidden, token]`.
+    """
+
+    own: Tensor
+    shared: Tensor
+    of_deter: Tensor
+    of_tokens: Tensor
 
 
 class Latent(NamedTuple):
@@ -44,6 +58,10 @@ class Observed(NamedTuple):
     latent: Latent
     posterior: Tensor
     prior: Tensor
+
+
+# takes what `RSSM.observe_step` takes, and returns what it returns
+ObserveStep: TypeAlias = Callable[..., tuple[Tensor, Tensor, Tensor]]
 
 
 class RSSM(nn.Module):
@@ -83,28 +101,33 @@ class RSSM(nn.Module):
         zeros = self.of_deter.linear.weight.detach().new_zeros
         return Latent(zeros(rows, self.deter), zeros(rows, self.stoch))
 
-    def transition(self) -> Transition:
-        """Return the map of a deterministic state, latents and an encoded action to the next deterministic state.
-
-        The weights are arranged once, for all steps of a sequence. What all blocks see goes through one product: it is
-        not repeated for each of them.
-        """
-        blocks, block = self._blocks, self.deter // self._blocks
+    def arranged(self) -> Arranged:
+        """Return the weights as steps take them."""
+        block, layer = self.deter // self._blocks, self.posterior_hidden
         own, shared = torch.split(self.mix.weight, [block, self.mix.weight.shape[1] - block], 1)
-        shared = shared.transpose(0, 1).flatten(1)  # [input, block * output]
-        bias, (gate_weight, gate_bias) = self.mix.bias.flatten(), (self.gates.weight, self.gates.bias)
+        weight = layer.linear.weight
+        of_deter, of_tokens = torch.split(weight, [self.deter, weight.shape[1] - self.deter], 1)
+        return Arranged(own, shared.transpose(0, 1).flatten(1), of_deter.t(), of_tokens)
 
-        def step(deter: Tensor, stoch: Tensor, action: Tensor) -> Tensor:
-            columns = torch.unflatten(deter, -1, (blocks, block)).transpose(0, 1)
-            seen = torch.cat([self.of_deter(deter), self.of_stoch(stoch), action], -1)
-            mixed_rows = torch.addmm(bias, seen, shared) + torch.bmm(columns, own).transpose(0, 1).flatten(1)
-            hidden = functional.silu(self.mix_norm(mixed_rows))
-            hidden = torch.unflatten(hidden, -1, (blocks, block)).transpose(0, 1)
-            reset, new, update = torch.baddbmm(gate_bias, hidden, gate_weight).chunk(3, -1)
-            following = torch.lerp(columns, torch.tanh(reset.sigmoid() * new), (update - 1).sigmoid())
-            return following.transpose(0, 1).flatten(1)
+    def transition(self, arranged: Arranged, deter: Tensor, stoch: Tensor, action: Tensor) -> Tensor:
+        """Return the deterministic states that follow, `[row, deter]`.
 
-        return step
+        Args:
+            arranged: weights.
+            deter: deterministic states.
+            stoch: latents.
+            action: encoded.
+        """
+        blocks = (self._blocks, self.deter // self._blocks)
+        columns = torch.unflatten(deter, -1, blocks).transpose(0, 1)
+        seen = torch.cat([self.of_deter(deter), self.of_stoch(stoch), action], -1)
+        mixed_rows = torch.addmm(self.mix.bias.flatten(), seen, arranged.shared)
+        mixed_rows = mixed_rows + torch.bmm(columns, arranged.own).transpose(0, 1).flatten(1)
+        hidden = functional.silu(self.mix_norm(mixed_rows))
+        hidden = torch.unflatten(hidden, -1, blocks).transpose(0, 1)
+        reset, new, update = torch.baddbmm(self.gates.bias, hidden, self.gates.weight).chunk(3, -1)
+        following = torch.lerp(columns, torch.tanh(reset.sigmoid() * new), (update - 1).sigmoid())
+        return following.transpose(0, 1).flatten(1)
 
     def encoded_action(self, action: Tensor) -> Tensor:
         """Return what the transition takes of actions `[..., action]`, numbers beyond 1 cut to 1."""
@@ -114,26 +137,49 @@ class RSSM(nn.Module):
         """Return log-probabilities `[..., latent, class]` of the latents by the deterministic state alone."""
         return self._mixed(self.prior_logits(self.prior_hidden(deter)))
 
-    def posterior(self) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor, Tensor], Tensor]]:
-        """Return the two halves of the posterior: of tokens for all times at once, and of a state with the first half.
+    def prepared(self, arranged: Arranged, tokens: Tensor) -> Tensor:
+        """Return what the posterior takes of tokens `[..., token]`, for all times at once."""
+        return functional.linear(tokens, arranged.of_tokens, self.posterior_hidden.linear.bias)
 
-        The second returns log-probabilities `[row, latent, class]`.
+    def posterior(self, arranged: Arranged, deter: Tensor, prepared: Tensor) -> Tensor:
+        """Return log-probabilities `[row, latent, class]` of the latents by the state and prepared tokens."""
+        hidden = self.posterior_hidden.activated(torch.addmm(prepared, deter, arranged.of_deter))
+        return self._mixed(self.posterior_logits(hidden))
+
+    def observe_step(
+        self,
+        arranged: Arranged,
+        deter: Tensor,
+        stoch: Tensor,
+        keep: Tensor,
+        action: Tensor,
+        prepared: Tensor,
+        uniform: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the states after an observation and the log-probabilities of their latents.
+
+        Args:
+            arranged: weights.
+            deter: deterministic states before it.
+            stoch: latents before it.
+            keep: 1; or 0 where the observation begins an episode, `[row, 1]`.
+            action: encoded, that led to it.
+            prepared: of its tokens.
+            uniform: numbers in [0, 1), `[row, latent]`.
         """
-        layer = self.posterior_hidden
-        of_deter, of_tokens = torch.split(
-            layer.linear.weight, [self.deter, layer.linear.weight.shape[1] - self.deter], 1
-        )
-        bias, turned = layer.linear.bias, of_deter.t()
+        deter = self.transition(arranged, deter * keep, stoch * keep, action)
+        log_probs = self.posterior(arranged, deter, prepared)
+        return deter, self.sampled(log_probs, uniform), log_probs
 
-        def prepared(tokens: Tensor) -> Tensor:
-            return functional.linear(tokens, of_tokens, bias)
-
-        def log_probs(deter: Tensor, from_tokens: Tensor) -> Tensor:
-            return self._mixed(self.posterior_logits(layer.activated(torch.addmm(from_tokens, deter, turned))))
-
-        return prepared, log_probs
-
-    def observe(self, tokens: Tensor, action: Tensor, first: Tensor, begin: Latent, uniform: Tensor) -> Observed:
+    def observe(
+        self,
+        tokens: Tensor,
+        action: Tensor,
+        first: Tensor,
+        begin: Latent,
+        uniform: Tensor,
+        step: ObserveStep | None = None,
+    ) -> Observed:
         """Infer the states of sequences.
 
         Args:
@@ -142,18 +188,16 @@ class RSSM(nn.Module):
             first: which observations begin an episode, `[time, sequence, 1]`.
             begin: the state before the first observation, `[sequence, ...]`.
             uniform: numbers in [0, 1), `[time, sequence, latent]`.
+            step: what `observe_step` computes; None for itself.
         """
-        prepare, log_probs_of = self.posterior()
-        step, going = self.transition(), first.logical_not()
-        from_tokens, from_action = prepare(tokens), self.encoded_action(torch.where(first, 0, action))
-        deter, stoch = begin
+        step, arranged, going = step or self.observe_step, self.arranged(), first.logical_not()
+        prepared, from_action = self.prepared(arranged, tokens), self.encoded_action(torch.where(first, 0, action))
+        deter, stoch = begin.deter.contiguous(), begin.stoch.contiguous()  # as those of all further steps
         deters, stochs, posteriors = [], [], []
         # unbound at once: the gradient of a single row would fill those of all others with zeros, in each step
-        rows = (going.to(deter.dtype).unbind(), from_action.unbind(), from_tokens.unbind(), uniform.unbind())
-        for keep, of_action, of_tokens, noise in zip(*rows, strict=True):
-            deter = step(deter * keep, stoch * keep, of_action)
-            log_probs = log_probs_of(deter, of_tokens)
-            stoch = self.sampled(log_probs, noise)
+        rows = (going.to(deter.dtype).unbind(), from_action.unbind(), prepared.unbind(), uniform.unbind())
+        for of_step in zip(*rows, strict=True):
+            deter, stoch, log_probs = step(arranged, deter, stoch, *of_step)
             deters.append(deter)
             stochs.append(stoch)
             posteriors.append(log_probs)
