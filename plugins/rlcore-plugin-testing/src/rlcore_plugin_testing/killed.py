@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlcore_plugin_testing.resumed import differing_parts
+from rlcore_plugin_testing.resumed import differing_parts, newest
 from rlcore_plugin_testing.small_run import make_run
 
 
@@ -36,7 +36,7 @@ def check_killed(folder: Path, sections: Mapping[str, Any], kills: Sequence[tupl
         assert done.returncode == -signal.SIGKILL, f"call {call} of {function} did not come\n{done.stderr}"
     resumed = make_run(folder=folder / "killed", sections=sections, resume=True).trainer
     resumed.train()
-    assert differing_parts(whole, resumed) == []
+    assert newest(resumed)["digest"] == newest(whole)["digest"], differing_parts(whole, resumed)
 
 
 def _kill_at(function: str, call: int) -> None:
