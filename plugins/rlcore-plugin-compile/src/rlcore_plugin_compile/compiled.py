@@ -21,6 +21,7 @@ from rlcore.types import FoundEntries, Heart, Key, Rows, offers
 from rlcore_plugin_compile.cuda_graph import CudaGraph
 from rlcore_plugin_compile.direct_calls import DirectCalls
 from rlcore_plugin_compile.graph_pass import graph_pass
+from rlcore_plugin_compile.own_code import with_own_code
 from rlcore_plugin_compile.side_effects import compiled_without_side_effects
 from rlcore_plugin_compile.torch_private import look_up
 from rlcore_plugin_compile.traced_adam import TracedAdam
@@ -300,16 +301,5 @@ class CompiledUpdate:
 
 
 def _own_copy(method: Any) -> Callable[..., Any]:
-    """Return a method with a code object of its own.
-
-    The compiler keeps graphs by code object; without guards, a second learner or size would get the first one.
-    """
-    function = method.__func__
-    copy = types.FunctionType(
-        function.__code__.replace(),
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
-    return types.MethodType(copy, method.__self__)
+    """Return a method that without guards does not get the graph of a second learner or size."""
+    return types.MethodType(with_own_code(method.__func__), method.__self__)

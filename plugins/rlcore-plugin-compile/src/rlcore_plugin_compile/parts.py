@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import logging
-import types
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import torch
 
 from rlcore_plugin_compile.graph_pass import graph_pass
+from rlcore_plugin_compile.own_code import with_own_code
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -72,10 +72,7 @@ def _compiled(function: Function, options: dict[str, Any]) -> Function:
     def part(*arguments: Any) -> Any:
         return function(*arguments)
 
-    # the compiler counts the shapes of a code object, whichever function has it
-    code = part.__code__.replace(co_name=getattr(function, "__name__", "part"))
-    own = types.FunctionType(code, globals(), code.co_name, None, part.__closure__)
-    return torch.compile(own, fullgraph=True, dynamic=False, options=options)
+    return torch.compile(with_own_code(part), fullgraph=True, dynamic=False, options=options)
 
 
 def _options(device: torch.device) -> dict[str, Any]:
