@@ -74,7 +74,7 @@ def test_each_rank_keeps_its_share_of_a_replay_and_all_take_as_many_updates(tmp_
 def test_worker_processes_of_each_rank_give_the_bits_of_ranks_without(tmp_path, keys):
     collector = {"use": "local", "frames_per_batch": 32}
     train(tmp_path, "run.name=local", sections={**ON_POLICY, "collector": collector})
-    collector |= {**keys, "start_method": "fork", "num_workers": 2}
+    collector |= {**keys, "start_method": "forkserver", "num_workers": 2}
     runs = train(tmp_path, sections={**ON_POLICY, "collector": collector})
     assert_same_weights(runs)
     assert digests(tmp_path / "toy")["model"] == digests(tmp_path / "local")["model"]
@@ -82,7 +82,7 @@ def test_worker_processes_of_each_rank_give_the_bits_of_ranks_without(tmp_path, 
 
 def test_workers_ahead_of_each_rank_are_taken_as_they_are_done(tmp_path):
     collector = {"use": "parallel:workers", "mode": "async", "order": "ready", "max_lag": 2, "frames_per_batch": 32}
-    runs = train(tmp_path, sections={**ON_POLICY, "collector": {**collector, "start_method": "fork"}})
+    runs = train(tmp_path, sections={**ON_POLICY, "collector": {**collector, "start_method": "forkserver"}})
     assert_same_weights(runs)
     assert [run.trainer.progress.frames for run in runs] == [192, 192]
     assert all(max(run.trainer.collector.lags) <= 2 for run in runs)
