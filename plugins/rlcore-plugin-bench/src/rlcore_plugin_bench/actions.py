@@ -89,10 +89,8 @@ def run_rows(rows: Sequence[Row], pythons: dict[str, str], options: argparse.Nam
             wall_seconds(rows),
         )
         outcome = queue.run()
-        report(outcome)
         command = again_with(options) if stops else None
-        if command is not None:
-            log.info("stopped; go on with: %s", command)
+        report(outcome, command)
         ran = Ran(outcome.done, outcome.failed, outcome.late, outcome.elsewhere, command)
         return Answer(ran, code=128 + stops[0] if stops else 1 if outcome.failed else 0)
 
@@ -106,17 +104,21 @@ def again_with(options: argparse.Namespace) -> str:
     return shlex.join(["rlcore", "bench", "run", *options.files, *rows, *pythons, *jobs, *flags])
 
 
-def report(outcome: Outcome) -> None:
-    """Say how many rows are done, failed, late or elsewhere."""
+def report(outcome: Outcome, command: str | None) -> None:
+    """Say how many rows are done, failed, late or elsewhere, and which command goes on where the queue was stopped."""
     counts = {
         "done": len(outcome.done),
         "failed": len(outcome.failed),
         "not in time": len(outcome.late),
         "in another queue": len(outcome.elsewhere),
     }
-    log.info("%s", ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing was to be run")
+    ended = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    if ended or command is None:
+        log.info("%s", ended or "nothing was to be run")
     for name, why in outcome.failed.items():
         log.info("failed: %s: %s", name, why)
+    if command is not None:
+        log.info("stopped; go on with: %s", command)
 
 
 def write_table(files: Sequence[BenchFile], options: argparse.Namespace) -> Answer:
