@@ -81,6 +81,56 @@ R2D2: Final[Sections] = {
         "warmup_frames": 64,
     },
 }
+# short sequences that begin at every step, all alike
+STEPS: Final[Sections] = {
+    "use": "replay:sequences",
+    "capacity": 400,
+    "minibatch_size": 4,
+    "sequence_length": 3,
+    "burn_in": 0,
+    "overlap": 2,
+    "n_steps": 1,
+    "alpha": 0.0,
+    "updates_per_batch": 4,
+    "warmup_frames": 64,
+}
+DREAMER: Final[Sections] = {
+    "env": CARTPOLE,
+    "model": {
+        "use": "dreamer",
+        "size": "1m",
+        "deter": 16,
+        "hidden": 8,
+        "classes": 4,
+        "units": 8,
+        "latents": 3,
+        "blocks": 4,
+    },
+    "loss": {"use": "dreamer", "imagination": 3},
+    "optimizer": [{"use": "dreamer:laprop", "lr": 1e-3, "warmup": 0}],
+    "buffer": {**STEPS, "sequence_length": 6},
+}
+TDMPC2: Final[Sections] = {
+    "env": PENDULUM,
+    "model": {
+        "use": "tdmpc2",
+        "latent_size": 8,
+        "encoder_hidden": [8],
+        "hidden": [16],
+        "simplex": 4,
+        "samples": 24,
+        "prior_samples": 4,
+        "elites": 6,
+        "iterations": 2,
+        "random_frames": 64,
+    },
+    "loss": {"use": "tdmpc2"},
+    "optimizer": [
+        {**_adam("model"), "parameters": ["encoder", "dynamics", "reward", "critics"]},
+        {**_adam("prior"), "eps": 1e-5},
+    ],
+    "buffer": STEPS,
+}
 # what the data of a run are recorded to, by random actions
 DATA: Final = "data"
 IQL: Final[Sections] = {
@@ -121,6 +171,12 @@ RUNS: Final[dict[str, Sections]] = {
     "SAC, replay in mapped files": _continuous({"use": "sac:actor-critic"}, "sac:sac", 2, storage="memmap"),
     "TD3": _continuous({"use": "sac:actor-critic", "actor": "deterministic"}, "sac:td3", 2, temperature=False),
     "CrossQ": _continuous({"use": "sac:crossq", "critic_hidden": [16], "norm_warmup": 50}, "sac:crossq", 3),
+    "FlashSAC, with a reset": {
+        **_continuous({}, "flashsac:categorical-sac", 2),
+        "model": {"use": "flashsac:blocks", "width": 8, "critic_width": 16, "random_frames": 64},
+        "transform": [{"use": "flashsac:return-scale"}],
+        "hook": [{"use": "flashsac:resets", "at": [320]}],
+    },
     "QR-DQN, prioritized, noisy": {
         "env": CARTPOLE,
         "model": {"use": "dqn:q-network", "hidden": [16], "quantiles": 8, "duelling": True, "noisy": True},
@@ -180,6 +236,8 @@ RUNS: Final[dict[str, Sections]] = {
             **IMAGINED,
         },
     },
+    "DreamerV3": DREAMER,
+    "TD-MPC2": TDMPC2,
     "PPO, two ranks": {**PPO, "env": CARTPOLE, "model": {"use": "mlp", "hidden": [16]}, "ranks": {"count": 2}},
     "PPO, two policies, two ranks": {
         **PPO,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rlcore.cli.arguments import positive as positive
     from rlcore.cli.arguments import trust_argument as trust_argument
     from rlcore.cli.train import train_flags as train_flags
+    from rlcore.cli.train_config import prepared as prepared
     from rlcore.cli.trained import Trained as Trained
     from rlcore.cli.trained import run_end as run_end
 
@@ -21,6 +22,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.cli.answers": "Answer add_json",
         "rlcore.cli.arguments": "positive trust_argument",
         "rlcore.cli.train": "train_flags",
+        "rlcore.cli.train_config": "prepared",
         "rlcore.cli.trained": "Trained run_end",
     },
 )

@@ -84,7 +84,14 @@ PUBLISHED: Final = {
     "dqn": Published({"loss": ("c51", "dqn", "qr-dqn", "r2d2"), "model": ("q-network", "recurrent-q-network")}),
     "dreamer": Published({"model": ("dreamer",), "loss": ("dreamer",), "optimizer": ("laprop",)}),
     "envpool": Published({"env": ("envpool",)}),
-    "flashsac": Published({"loss": ("categorical-sac",), "model": ("blocks",), "transform": ("return-scale",)}),
+    "flashsac": Published(
+        {
+            "hook": ("resets",),
+            "loss": ("categorical-sac",),
+            "model": ("blocks",),
+            "transform": ("return-scale",),
+        },
+    ),
     "gymnasium": Published({"env": ("gymnasium",), "transform": ("observation-norm",)}),
     "health": Published({"hook": ("health",)}, of_core=True),
     "import": Published({}, commands={"import": "make a run folder of a model that another library trained"}),

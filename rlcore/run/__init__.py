@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from rlcore.plugins.known import published as published
     from rlcore.run.asked import Asked as Asked
     from rlcore.run.asked import ResumeOptions as ResumeOptions
-    from rlcore.run.checking import checked_config as checked_config
     from rlcore.run.checking import try_out as try_out
     from rlcore.run.checking import validated as validated
     from rlcore.run.claim import claimed as claimed
@@ -49,7 +48,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.run.saved": "Saved of_policy read_saved",
         "rlcore.run.saved_parts": "AgentBuilder AgentParts",
         "rlcore.config.sections": "Config find_component find_launcher",
-        "rlcore.run.checking": "checked_config try_out validated",
+        "rlcore.run.checking": "try_out validated",
         "rlcore.run.asked": "Asked ResumeOptions",
         "rlcore.run.claim": "claimed",
         "rlcore.run.command": "command_hooks say_its_end to_its_end train_as_asked",

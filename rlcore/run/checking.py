@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
-from rlcore.config.file import read
-from rlcore.config.observers import add_observers
 from rlcore.config.problems import ConfigProblems
 from rlcore.config.raw import RawConfig
 from rlcore.config.sections import Config, InvalidConfig, validate
@@ -15,37 +12,6 @@ from rlcore.errors import ConfigError
 from rlcore.run.build import build
 from rlcore.run.problems import problems_of
 from rlcore.run.process_state import choose_device
-from rlcore.run.resume import check_unchanged_since_latest
-from rlcore.run_folder.folder import read_config
-
-
-def checked_config(
-    path: Path,
-    overrides: Iterable[str] = (),
-    enable: Iterable[str] = (),
-    disable: Collection[str] = (),
-    trust: bool = False,
-    run: Path | None = None,
-) -> Config:
-    """Return the config with which `rlcore train` would begin a run, or go on with one.
-
-    Args:
-        path: a TOML file.
-        overrides: `"section.key=value"`, as after `--set`.
-        enable: further plugins to import.
-        disable: plugins that must not be imported.
-        trust: run the code that the config names which was not written here, and remember to.
-        run: folder of the run that goes on; None for a new one.
-
-    Raises:
-        ConfigError: says everything that is wrong with it; or it differs from that of the run.
-    """
-    raw = read(path, overrides, trust=trust)
-    add_observers(raw, disable, None if run is None else read_config(run))
-    config = validated(raw, enable, disable)
-    if run is not None:
-        check_unchanged_since_latest(config, run)
-    return config
 
 
 def validated(raw: RawConfig, enable: Iterable[str] = (), disable: Iterable[str] = ()) -> Config:

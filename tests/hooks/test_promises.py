@@ -42,6 +42,7 @@ CONFIGS = {
     "recorder": {"path": "recorded.jsonl"},
     "health": {},
     "notebook": {},
+    "resets": {"at": [32]},
     "reward-clip": {},
     "reward-normalizer": {},
     "select-keys": {"keys": ["observation", "action", "sample_log_prob", "next"]},

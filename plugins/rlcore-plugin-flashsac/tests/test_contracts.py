@@ -1,8 +1,8 @@
-"""The contracts of the plugin, the model, the loss and the transform."""
+"""The contracts of the plugin, the model, the loss, the transform and the hook."""
 
 import torch
 from rlcore_plugin_flashsac.return_scale import RewardScale
-from rlcore_plugin_testing.contracts import LossContract, ModelContract, PluginContract, TransformContract
+from rlcore_plugin_testing.contracts import HookContract, LossContract, ModelContract, PluginContract, TransformContract
 from rlcore_plugin_testing.contracts.data import made_up, observations
 
 from .sections import FLASH, OF_PAPERS, around
@@ -82,6 +82,11 @@ class TestSimbaV2(StatisticsKept):
 
 class TestBRO(StatisticsKept):
     around = around(model=OF_PAPERS["bro"])
+
+
+class TestResets(HookContract):
+    use = "flashsac:resets"
+    config = {"at": [16, 48]}
 
 
 class TestReturnScale(TransformContract):

@@ -25,4 +25,10 @@ def provide_components() -> list[Component]:
             f"{__name__}.return_scale:ReturnScale",
             summary="learn how far returns reach; the loss scales rewards by it",
         ),
+        Component(
+            "hook",
+            "resets",
+            f"{__name__}.resets:Resets",
+            summary="lets networks and their optimizers start over, with the frames that were collected",
+        ),
     ]

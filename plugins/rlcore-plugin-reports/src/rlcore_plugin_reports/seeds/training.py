@@ -9,14 +9,13 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import rlcore
-from rlcore.cli import Answer, Trained, run_end, train_flags
+from rlcore.cli import Answer, Trained, prepared, run_end, train_flags
 from rlcore.errors import ConfigError, RlcoreError
 from rlcore.process import age, usable_cores
-from rlcore.run import Config, checked_config
+from rlcore.run import Config, check_unchanged_since_latest, validated
 from rlcore_plugin_reports.commands.compare import shown
 from rlcore_plugin_reports.comparison import compare
 from rlcore_plugin_reports.seeds.child import Child
@@ -67,15 +66,18 @@ def train_seeds(options: argparse.Namespace) -> Answer:
 
 
 def _config(options: argparse.Namespace, seed: Seed | None = None) -> Config:
-    """Return the config as `rlcore train` will see it: that of a seed whose run goes on, or as it is."""
-    return checked_config(
-        Path(options.config),
-        [*options.set, *([] if seed is None else _changes(seed))],
-        options.enable,
-        options.disable,
-        options.trust,
-        None if seed is None else seed.folder,
-    )
+    """Return the config as `rlcore train` will see it: that of a seed whose run goes on, or as it is.
+
+    Raises:
+        ConfigError: says everything that is wrong with it; or it differs from that of the run.
+    """
+    changes = [] if seed is None else _changes(seed)
+    resume = None if seed is None else ""
+    raw = prepared(argparse.Namespace(**{**vars(options), "set": [*options.set, *changes], "resume": resume}))
+    config = validated(raw, options.enable, options.disable)
+    if seed is not None:
+        check_unchanged_since_latest(config, seed.folder)
+    return config
 
 
 def _check_each(options: argparse.Namespace, seeds: Sequence[Seed]) -> None:
