@@ -16,7 +16,7 @@ PUBLISHED: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "dreamer": {"dreamer": ("dreamer-generic",)},
     "flashsac": {
         "bronet": ("bronet-generic",),
-        "flashsac": ("flashsac-generic",),
+        "flashsac": ("flashsac-generic", "flashsac-mujoco"),
         "simbav2": ("simbav2-generic",),
         "xqc": ("xqc-generic",),
     },
