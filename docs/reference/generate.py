@@ -27,6 +27,7 @@ import measured
 import plugin_index
 import preset_tables
 import rooms
+from catalogue_file import catalogue_files
 from keys import key_table
 from made_pages import PLUGIN_PAGES, distributions, is_made, made_pages
 from rlcore_plugin_testing.new_plugin import SUMMARIES, kind_of, package
@@ -38,6 +39,7 @@ from rlcore.cli.parsing import Parser
 from rlcore.cli.train import EXIT_CODES
 from rlcore.config.core import CORE_SECTIONS, DEFAULT_USE, CheckpointConfig
 from rlcore.config.sections import REQUIRED
+from rlcore.plugins.catalogue import FILE, PUBLISHED, parsed
 from rlcore.plugins.component import COMPONENT_SECTIONS
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -223,8 +225,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"not installed here: {', '.join(absent)}; python -m pip install {places}\n")
         return 2
     stale = []
+    wanted = catalogue_files()
+    PUBLISHED.clear()
+    PUBLISHED.update(parsed(wanted[FILE]))  # the pages are of what the plugins bring now
     made = {} if check else made_pages()
-    wanted = {page: regenerated(page.read_text()) for page in written_pages()} | made
+    wanted |= {page: regenerated(page.read_text()) for page in written_pages()} | made
     wanted |= plugin_index.index_files()
     for page, new in wanted.items():
         if not page.exists() or page.read_text() != new:

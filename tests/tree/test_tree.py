@@ -36,7 +36,7 @@ def pyproject(folder):
 def row_of(folder):
     """Return what the catalogue says of the plugin in a folder."""
     row = PUBLISHED.get(folder.name.removeprefix(PREFIX))
-    assert row is not None, f"{folder.name} has no line in rlcore/plugins/catalogue.py"
+    assert row is not None, f"{folder.name} is not in rlcore/plugins/catalogue.json: python docs/reference/generate.py"
     return row
 
 

@@ -169,7 +169,7 @@ def test_every_misspelt_key_is_refused_with_the_right_one(write_config):
     ],
 )
 def test_an_unknown_component_is_refused_with_what_was_meant(write_config, monkeypatch, override, message):
-    monkeypatch.setitem(PUBLISHED, "imagined", Published({"logger": ("imagined",)}))
+    monkeypatch.setitem(PUBLISHED, "imagined", Published({"logger": ["imagined"]}))
     # a2c comes from the plugin ppo, which is imported because the config enables it
     assert message in problem(write_config(plugins={"enable": ["ppo"]}), override)
 

@@ -213,7 +213,7 @@ def test_a_broken_plugin_is_reported_once_and_beside_other_problems(site, write_
 
 
 def test_what_is_not_installed_comes_with_the_command_that_installs_it(monkeypatch):
-    monkeypatch.setitem(PUBLISHED, "imagined", Published({"logger": ("imagined",)}))
+    monkeypatch.setitem(PUBLISHED, "imagined", Published({"logger": ["imagined"]}))
     message = "'imagined' is provided by rlcore-plugin-imagined, .* pip install rlcore-plugin-imagined$"
     with pytest.raises(PluginError, match=message):
         PluginHost().load("imagined")

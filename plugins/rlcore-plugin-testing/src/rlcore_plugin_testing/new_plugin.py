@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> Answer:
     write(folder, files)
     kind = kind_of(options.kind)
     code = next(path for path in files if path.endswith(f"/{kind}.py"))
-    steps = _steps_here(options.name, kind, folder) if options.of_rlcore else _steps(folder)
+    steps = _steps_here(folder) if options.of_rlcore else _steps(folder)
     lines = [f"made {folder}: {_a(kind)} that works, in {code}", "next:", *(f"  {step}" for step in steps)]
     return Answer(NewPlugin(str(folder), str(folder / code), steps), "\n".join(lines) + "\n")
 
@@ -128,11 +128,11 @@ def _steps(folder: Path) -> list[str]:
     ]
 
 
-def _steps_here(name: str, kind: str, folder: Path) -> list[str]:
+def _steps_here(folder: Path) -> list[str]:
     """Return what to do after a plugin of the repository was made."""
     return [
-        f'add to PUBLISHED in rlcore/plugins/catalogue.py, in order: "{name}": Published({{"{kind}": ("{name}",)}}),',
         f".venv/bin/python -m pip install --no-deps --no-build-isolation -e {folder}",
+        ".venv/bin/python docs/reference/generate.py",
         f".venv/bin/python -m pytest {folder} {' '.join(repository_plugin.TESTS)}",
         f".venv/bin/rlcore train {folder}/tests/example.toml",
     ]
