@@ -1,13 +1,15 @@
-"""The file from which the core knows what is published: made of what each plugin says of itself."""
+"""The files that say what is published, whether it is installed or not: made of what each plugin says of itself."""
 
 from __future__ import annotations
 
 import importlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
+
+from rlcore_plugin_presets import published as presets
 
 from rlcore.plugins.catalogue import FILE, PREFIX
 
@@ -15,9 +17,21 @@ _PLUGINS: Final = Path(__file__).resolve().parents[2] / "plugins"
 
 
 def catalogue_files() -> dict[Path, str]:
-    """Return the text of the catalogue, by its place."""
+    """Return the text of the catalogue and that of the list of presets, by their place."""
     plugins = {folder.name.removeprefix(PREFIX): _brought(folder) for folder in sorted(_PLUGINS.iterdir())}
-    return {FILE: json.dumps(plugins, indent=1) + "\n"}
+    return {FILE: _text(plugins), presets.FILE: _text(dict(sorted(_presets())))}
+
+
+def _text(table: Mapping[str, Any]) -> str:
+    return json.dumps(table, indent=1) + "\n"
+
+
+def _presets() -> Iterator[tuple[str, str]]:
+    """Yield the name of each preset, and of each algorithm that has one, with its distribution."""
+    for file in _PLUGINS.glob("*/src/*/presets/*.toml"):
+        distribution = file.relative_to(_PLUGINS).parts[0]
+        yield file.stem, distribution
+        yield tomllib.loads(file.read_text())["preset"]["algorithm"], distribution
 
 
 def _brought(folder: Path) -> dict[str, Any]:

@@ -1,18 +1,19 @@
 """Presets: what is found, which one fits an environment, and the config that is made of it."""
 
 import importlib
+import json
 import sys
 import tomllib
-from collections import defaultdict
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 from rlcore_plugin_presets import presets as presets_module
+from rlcore_plugin_presets import published
 from rlcore_plugin_presets.config_text import checked_name, filled, run_name
 from rlcore_plugin_presets.fitting import check, chosen
 from rlcore_plugin_presets.presets import GROUP, Preset, Reached, named, of_package, presets
-from rlcore_plugin_presets.published import PUBLISHED
+from rlcore_plugin_presets.published import distributions
 from rlcore_plugin_testing import doctor
 
 from rlcore.config.file import read
@@ -47,24 +48,10 @@ def preset(more="", name="mine-generic"):
 
 
 def test_every_published_preset_is_found_here():
-    published = {name for algorithms in PUBLISHED.values() for names in algorithms.values() for name in names}
-    assert published <= {preset.name for preset in presets()}
-
-
-PLUGINS = Path(__file__).parents[2]
-
-
-@pytest.mark.parametrize("plugin", PUBLISHED)
-def test_a_plugin_has_the_presets_of_its_row(plugin):
-    found = defaultdict(list)
-    for file in (PLUGINS / f"rlcore-plugin-{plugin}").glob("src/*/presets/*.toml"):
-        found[tomllib.loads(file.read_text())["preset"]["algorithm"]].append(file.stem)
-    assert {algorithm: tuple(sorted(names)) for algorithm, names in found.items()} == PUBLISHED[plugin]
-
-
-def test_presets_of_other_plugins_are_not_left_out():
-    folders = {folder.parents[2].name for folder in PLUGINS.glob("*/src/*/presets")}
-    assert folders == {f"rlcore-plugin-{name}" for name in PUBLISHED}
+    everything = presets()
+    assert {preset.name for preset in everything} | {preset.about.algorithm for preset in everything} >= {
+        *distributions()
+    }
 
 
 def test_a_name_is_that_of_a_preset_or_of_an_algorithm():
@@ -86,8 +73,10 @@ def test_an_unknown_preset_names_what_is_like_it(name, told):
         named(name)
 
 
-def test_a_preset_of_a_plugin_that_is_not_installed_names_the_command(monkeypatch):
-    monkeypatch.setitem(PUBLISHED, "absent", {"muzero": ("muzero-atari",)})
+def test_a_preset_of_a_plugin_that_is_not_installed_names_the_command(monkeypatch, tmp_path):
+    file = tmp_path / "published.json"
+    file.write_text(json.dumps(dict.fromkeys(("muzero", "muzero-atari"), "rlcore-plugin-absent")))
+    monkeypatch.setattr(published, "FILE", file)
     for name in ("muzero", "muzero-atari"):
         with pytest.raises(MissingPluginError, match="pip install rlcore-plugin-absent"):
             named(name)
