@@ -18,7 +18,8 @@ _PLUGINS: Final = Path(__file__).resolve().parents[2] / "plugins"
 
 def catalogue_files() -> dict[Path, str]:
     """Return the text of the catalogue and that of the list of presets, by their place."""
-    plugins = {folder.name.removeprefix(PREFIX): _brought(folder) for folder in sorted(_PLUGINS.iterdir())}
+    folders = sorted(file.parent for file in _PLUGINS.glob("*/pyproject.toml"))
+    plugins = {folder.name.removeprefix(PREFIX): _brought(folder) for folder in folders}
     return {FILE: _text(plugins), presets.FILE: _text(dict(sorted(_presets())))}
 
 
