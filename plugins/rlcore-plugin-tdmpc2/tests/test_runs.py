@@ -84,7 +84,7 @@ def test_keys_that_do_not_fit_are_refused(keys, message):
     ("env", "message"),
     [
         ({"use": "testing:toy", "actions": "discrete"}, "tdmpc2 needs actions in a Box of floats"),
-        ({"use": "testing:toy-pixels", "actions": "bounded"}, "tdmpc2 needs observations of one dimension"),
+        ({"use": "testing:toy-pixels", "actions": "bounded"}, "tdmpc2 takes observations in a Box of one dimension"),
     ],
     ids=["actions", "observations"],
 )

@@ -7,10 +7,9 @@ from typing import Final, Self
 
 import torch
 from pydantic import Field, PositiveInt, model_validator
-from rlcore_plugin_sac.box import ActionBox, squashed_normal
+from rlcore_plugin_sac.box import ActionBox, squashed_normal, vector_size
 from torch import Tensor, nn
 
-from rlcore.errors import ConfigError
 from rlcore.types import Context
 from rlcore_plugin_tdmpc2.layers import Ensemble, Network, SimNorm
 from rlcore_plugin_tdmpc2.planning import MPPI, PlannerConfig
@@ -75,18 +74,13 @@ class TDMPC2Model(nn.Module):
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__()
         spec = context.env_spec
-        shape = spec.observation_space.shape
-        if shape is None or len(shape) != 1:
-            raise ConfigError(
-                f"[model] tdmpc2 needs observations of one dimension, not {spec.observation_space}; put the transform "
-                "flatten before it"
-            )
+        inputs = vector_size(spec.observation_space, "tdmpc2")
         self.box = ActionBox(squashed_normal(spec.action_space, context.device, "tdmpc2"))
         self.gamma = _gamma(spec.max_episode_steps) if config.gamma is None else config.gamma
         self.dropout = config.dropout
         self.numbers = TwoHot(config.bins, -config.value_limit, config.value_limit)
         self.scale = PercentileScale(config.scale_rate)
-        self._add_networks(config, shape[0], context)
+        self._add_networks(config, inputs, context)
         self.target_critics = copy.deepcopy(self.critics).requires_grad_(False)
         planner = MPPI(config, self.box.size, config.critics, self.gamma)
         generator = torch.Generator().manual_seed(context.seed("mode"))

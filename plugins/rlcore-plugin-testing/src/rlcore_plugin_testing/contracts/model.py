@@ -27,6 +27,10 @@ class ModelContract(PolicyTests):
         with torch.no_grad():
             return {part: outputs_of(component, part, seen) for part in component.parts()}
 
+    def seen(self, model: Any, policy: Any, observation: Tensor) -> list[Any]:
+        """Return what the policy does, and what the first part makes of the observations."""
+        return [*super().seen(model, policy, observation), outputs_of(model, model.parts()[0], observation)]
+
     def actor(self) -> tuple[Any, Any, Context]:
         """Return a model, its policy and the bench."""
         if "actor" not in self.make(self.bench()).parts():

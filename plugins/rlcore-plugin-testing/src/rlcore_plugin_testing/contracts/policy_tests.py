@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pytest
@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from rlcore.envs.action_masks import MaskCheck, first_numbers, masks_actions
-from rlcore.envs.packed import ACTION_MASK
-from rlcore.errors import PluginError
+from rlcore.envs.packed import ACTION_MASK, Packed
+from rlcore.errors import ConfigError, PluginError
 from rlcore.types import Policy
 from rlcore.types.context import Context
 from rlcore.types.models import Foretelling, part_of, policy_of
@@ -24,6 +24,9 @@ from rlcore_plugin_testing.contracts.memory import MemoryTests, beginning, outpu
 
 if TYPE_CHECKING:
     from rlcore.types.records import EnvSpec
+
+# so many rows that some action differs where the policy sees something else
+_SEEN: Final = 64
 
 
 class PolicyTests(MemoryTests, StateContract):
@@ -37,6 +40,11 @@ class PolicyTests(MemoryTests, StateContract):
         with torch.no_grad():
             for parameter in component.parameters():
                 parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
+
+    def seen(self, model: Any, policy: Any, observation: Tensor) -> list[Any]:
+        """Return what follows from observations `[sample, *observation]`, whatever that is."""
+        noise = policy.draw(1, len(observation), _generator(1))[0]
+        return [*policy.act(observation, noise), policy.mode(observation)]
 
     def actor(self) -> tuple[Any, Any, Context]:
         """Return a model, its policy as it acts at the beginning of episodes, and the bench."""
@@ -88,6 +96,31 @@ class PolicyTests(MemoryTests, StateContract):
             part_of(model, name).register_forward_hook(again)
         self.behaviour(model, context)
         assert called, "behaviour() calls no part"
+
+    def test_a_dict_of_arrays_is_read_leaf_by_leaf_or_refused(self) -> None:
+        """It comes as a row of words; a model that took these for numbers would learn from noise, and say nothing."""
+        env = self.around.get("env", {"use": "testing:toy"})
+        if env["use"] != "testing:toy" or self.use.startswith("testing:"):
+            pytest.skip("the env is another one, or the model is for tests")
+        try:
+            context = self.bench(around={"env": {**env, "use": "testing:toy-dict"}})
+        except ConfigError:
+            return
+        model = self.make(context)
+        self.exercise(model, context)
+        model.policy.refresh()
+        space, policy = context.env_spec.observation_space, beginning(model.policy)
+        assert isinstance(space, Packed)
+        leaves = {name: torch.ones(_SEEN, *(leaf.shape or ())) for name, leaf in space.leaves.items()}
+        leaves["state"] = torch.randn(_SEEN, 3, generator=_generator(2))
+        with torch.inference_mode():
+            before = self.seen(model, policy, space.joined(leaves))
+            leaves["state"][:, 0] += 10  # the lower half of a word, which is lost where it becomes one number
+            after = self.seen(model, policy, space.joined(leaves))
+        assert difference(before, after) is not None, (
+            "the model does not see the first number of a leaf; take observations apart with their space, a "
+            "rlcore.envs.Packed, or refuse them with a ConfigError"
+        )
 
     def test_policy_takes_no_rows(self) -> None:
         """Where no env is left, there are no actions."""

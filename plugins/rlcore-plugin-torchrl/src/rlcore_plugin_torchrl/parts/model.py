@@ -10,6 +10,7 @@ import torch
 from pydantic import BaseModel, Field, model_validator
 from torch import Tensor, nn
 
+from rlcore.envs import FLATTENED, Packed
 from rlcore.errors import ConfigError, MissingPluginError, did_you_mean
 from rlcore.types import Context
 from rlcore_plugin_torchrl.parts.library import torchrl_module
@@ -73,6 +74,13 @@ class TorchRLModel(nn.Module):
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__()
+        space = context.env_spec.observation_space
+        if isinstance(space, Packed):
+            raise ConfigError(
+                f"[model] torchrl takes observations that are one array, not {space}; the transform 'flatten' makes "
+                "one of them",
+                remedy=FLATTENED,
+            )
         self._config = config
         self._spec = context.env_spec
         self._seed = context.seed()
