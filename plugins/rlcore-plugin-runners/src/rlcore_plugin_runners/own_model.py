@@ -16,6 +16,7 @@ from rlcore_plugin_mlp.model_parts import ActorPolicy
 from rlcore_plugin_mlp.spaces import for_space
 from torch import Tensor, nn
 
+from rlcore.envs import FLATTENED, Packed
 from rlcore.errors import FROM_OUTSIDE, ConfigError, describe
 from rlcore.types import Context, EnvSpec
 from rlcore_plugin_runners.references import found
@@ -165,6 +166,12 @@ def network_of(config: NetworkConfig, context: Context) -> nn.Module:
     kind, spec = found(config.network), context.env_spec
     if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
         raise ConfigError(f"ModelCls = {config.network}: it is no class of torch.nn.Module")
+    if isinstance(spec.observation_space, Packed):
+        raise ConfigError(
+            f"ModelCls = {config.network} takes observations that are one array, not {spec.observation_space}; the "
+            "transform 'flatten' makes one of them",
+            remedy=FLATTENED,
+        )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(context.seed("network"))
         try:
