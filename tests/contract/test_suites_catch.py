@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from rlcore_plugin_mlp.model import MLPModel
 from rlcore_plugin_mlp.numbered import Bernoulli
 from rlcore_plugin_testing import contracts as c
-from rlcore_plugin_testing.toy import ToyEnv
+from rlcore_plugin_testing.toy import ToyEnv, ToyModel
 from rlcore_plugin_testing.toy_dict import ToyDict
 from rlcore_plugin_transforms.frame_stack import FrameStack
 from rlcore_plugin_transforms.modules import Stacked
@@ -323,6 +323,11 @@ class GrowingEnv(ToyDict):
     def _seen(self, state, ended=None):
         seen = super()._seen(state, ended)
         return {**seen, "frame": seen["frame"][:, :, :1]}
+
+
+def test_a_model_that_takes_the_words_of_a_dict_for_numbers_is_refused():
+    case = type("TestWords", (c.ModelContract,), {"target": ToyModel})()
+    check_refused("does not see the first number of a leaf", case.test_a_dict_of_arrays_is_read_leaf_by_leaf_or_refused)
 
 
 @pytest.mark.parametrize(
