@@ -32,7 +32,8 @@ def test_what_presets_say_that_they_reached_is_in_the_table():
             methods = dict(file.methods_of(task.name))
             for method in task.methods:
                 if preset := methods[method.name].preset:
-                    rows[preset, methods[method.name].env, *method.scores] = (path.stem, task.title)
+                    scores = [round(score, 1) for score in method.scores]
+                    rows[preset, methods[method.name].env, *scores] = (path.stem, task.title)
     said = {
         (preset.name, reached.env, *reached.returns): f"{reached.frames:,} frames"
         for preset in presets()
