@@ -60,9 +60,9 @@ def test_each_command_and_flag_that_a_sentence_names_exists():
 
 
 def test_each_algorithm_of_the_table_has_a_preset():
-    from rlcore_plugin_presets.published import PUBLISHED
+    from rlcore_plugin_presets.presets import presets
 
-    algorithms = {name for plugin in PUBLISHED.values() for name in plugin}
+    algorithms = {preset.about.algorithm for preset in presets()}
     table = TEXT.split("| task |")[1].split("###")[0]
     assert {name for row in table.splitlines()[2:] for name in re.findall(r"`([a-z0-9-]+)`", row)} <= algorithms
 
