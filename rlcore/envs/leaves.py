@@ -117,7 +117,7 @@ class OnLeaf:
         return space.with_leaf(self.leaf, after)
 
     def _with(self, observation: Array, changed: Array) -> Array:
-        rows: Array = np.zeros((*observation.shape[:-1], *self._space_out.shape), dtype=np.int64)
+        rows: Array = np.zeros((*observation.shape[:-1], self._space_out.words), dtype=np.int64)
         for name, place in self._space_out.arrays(rows).items():
             if name != self.leaf:
                 place[...] = self._space_in.array(observation, name)

@@ -30,8 +30,10 @@ _WORD: Final = np.dtype(np.int64)
 _LEAST_SIDE: Final = 36
 
 
-class Packed(gymnasium.spaces.Box):
+class Packed(gymnasium.Space[Any]):
     """The space of observations that are dicts of arrays, each of them packed into `[words]`, int64.
+
+    It is no `Box`: a model that takes any box of numbers would take words for numbers.
 
     Args:
         leaves: the space of each array by name, in this order; each has a shape and a dtype. Those of dicts within
@@ -41,6 +43,7 @@ class Packed(gymnasium.spaces.Box):
     Attributes:
         leaves: the same.
         choices: the same.
+        words: of each row.
         dtypes: the dtype of each leaf, as rows hold it: that of its space, but single precision for wider floats.
 
     Raises:
@@ -70,8 +73,8 @@ class Packed(gymnasium.spaces.Box):
         # leaves of dicts within dicts, or of a tuple; others are looked up as they are
         self._nested = any("." in name or name.isdigit() for name in self.leaves)
         self._torch_dtypes = {name: torch.from_numpy(np.empty(0, dtype)).dtype for name, dtype in self.dtypes.items()}
-        limits = np.iinfo(np.int64)
-        super().__init__(limits.min, limits.max, (-(-offset // _WORD.itemsize),), np.int64)
+        self.words = -(-offset // _WORD.itemsize)
+        super().__init__((self.words,), np.int64)
 
     def arrays(self, packed: Array) -> dict[str, Array]:
         """Return every leaf `[..., *shape]` of rows `[..., words]`, in the same memory."""
@@ -95,7 +98,7 @@ class Packed(gymnasium.spaces.Box):
 
     def joined(self, tensors: Mapping[str, Tensor]) -> Tensor:
         """Return rows `[env, words]` of leaves `[env, *shape]`, which are cast to the dtypes of `dtypes`; new."""
-        width = self.shape[0] * _WORD.itemsize
+        width = self.words * _WORD.itemsize
         # the wider ones come first, so that one follows the other without a gap
         names = sorted(self.leaves, key=lambda name: self._begins[name] * self.dtypes[name].itemsize)
         cast = [tensors[name].to(self._torch_dtypes[name]) for name in names]
@@ -109,7 +112,7 @@ class Packed(gymnasium.spaces.Box):
 
     def rows(self, num_envs: int | None = None) -> Array:
         """Return zeros `[env, words]`, or `[words]` without a number of envs."""
-        return np.zeros(self.shape if num_envs is None else (num_envs, *self.shape), dtype=np.int64)
+        return np.zeros(self.words if num_envs is None else (num_envs, self.words), dtype=np.int64)
 
     def write(self, observation: Any, arrays: Mapping[str, Array]) -> None:
         """Write a dict of arrays into leaves.
@@ -153,7 +156,7 @@ class Packed(gymnasium.spaces.Box):
         name = next((name for name in self.leaves if name in observation), None)
         shape = () if name is None else np.shape(observation[name])
         batch_shape = shape[: len(shape) - len(self._shape_of(name))] if name is not None else ()
-        rows = np.zeros((*batch_shape, *self.shape), dtype=np.int64)
+        rows = np.zeros((*batch_shape, self.words), dtype=np.int64)
         self.write(observation, self.arrays(rows))
         return rows
 

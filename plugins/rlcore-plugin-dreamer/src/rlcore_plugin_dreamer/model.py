@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, PositiveInt, model_validator
 from rlcore_plugin_cnn.images import Layout
 from torch import Tensor, nn
 
-from rlcore.envs import FLATTENED, Packed
+from rlcore.envs import FLATTENED
 from rlcore.errors import ConfigError
 from rlcore.types import Context
 from rlcore_plugin_dreamer.actions import actions_of
@@ -141,7 +141,7 @@ def _coders(
         ConfigError: they are neither vectors nor images whose sides can be halved.
     """
     of_encoder, of_decoder = generator("encoder"), generator("decoder")
-    is_array = isinstance(space, gymnasium.spaces.Box) and not isinstance(space, Packed)
+    is_array = isinstance(space, gymnasium.spaces.Box)
     shape = space.shape or ()
     if is_array and len(shape) == 1 and np.dtype(space.dtype).kind in "fiub":
         encoder = VectorEncoder(shape[0], config.encoder_layers, widths.units, of_encoder)

@@ -12,7 +12,7 @@ from rlcore_plugin_sac.actors import StochasticActor
 from rlcore_plugin_sac.model import ActorCriticModel
 from torch import Tensor
 
-from rlcore.envs import FLATTENED, Packed, is_image
+from rlcore.envs import FLATTENED, is_image
 from rlcore.errors import ConfigError
 from rlcore.types import Context
 from rlcore_plugin_mbpo.dynamics import Dynamics
@@ -83,7 +83,7 @@ def _size(space: gymnasium.Space[object]) -> int:
     Raises:
         ConfigError: it is nothing that the dynamics predict.
     """
-    flat = isinstance(space, gymnasium.spaces.Box) and len(space.shape) == 1 and not isinstance(space, Packed)
+    flat = isinstance(space, gymnasium.spaces.Box) and len(space.shape) == 1
     if not flat or not np.issubdtype(space.dtype or np.int64, np.floating):
         raise ConfigError(
             f"[model] mbpo predicts observations in a Box of floats of one dimension, not {space}; dicts can be joined "

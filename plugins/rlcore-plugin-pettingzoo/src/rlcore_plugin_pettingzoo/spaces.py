@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlcore import ConfigError
-from rlcore.envs import observation_dtype
+from rlcore.envs import Packed, observation_dtype
 from rlcore.types import AgentSpec
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class AgentSpaces:
         from gymnasium.spaces import Box
 
         for agent in agents:
-            if not isinstance(agent.observation_space, Box):
+            if not isinstance(agent.observation_space, Box | Packed):
                 space = agent.observation_space
                 raise ConfigError(f"[env] id = {name!r}: observations are {space}; they have to be one array, a Box")
         self._observations = [agent.observation_space for agent in agents]

@@ -17,7 +17,7 @@ from rlcore_plugin_mlp.encoder import EncodedMLP
 from rlcore_plugin_mlp.network import initialise
 from torch import Tensor, nn
 
-from rlcore.envs import FLATTENED, Packed, is_image
+from rlcore.envs import FLATTENED, is_image
 from rlcore.errors import ConfigError
 from rlcore.types import Context
 from rlcore_plugin_pqn.convolutions import Convolutions
@@ -146,7 +146,7 @@ def convolutions_of(
     Raises:
         ConfigError: the observations are no images.
     """
-    if isinstance(space, Packed) or not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 3:
+    if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 3:
         raise ConfigError(f"[model] channels: convolutions take images of three dimensions, not {space}")
     return Convolutions(space, channels, layout, generator)
 
@@ -157,7 +157,7 @@ def inputs_of(space: gymnasium.Space[Any]) -> int:
     Raises:
         ConfigError: it is not flat.
     """
-    if isinstance(space, Packed) or not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
+    if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
         raise ConfigError(
             f"[model] PQN takes flat observations, not {space}; for images write channels = [16], for "
             "others add [[transform]] use = 'transforms:flatten'",

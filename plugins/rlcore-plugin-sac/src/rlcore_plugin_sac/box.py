@@ -11,7 +11,7 @@ from rlcore_plugin_mlp.distributions import TanhNormal
 from rlcore_plugin_mlp.spaces import SCALED, for_space
 from torch import Tensor
 
-from rlcore.envs import FLATTENED, Packed, is_image
+from rlcore.envs import FLATTENED, is_image
 from rlcore.errors import ConfigError
 
 
@@ -25,7 +25,7 @@ def vector_size(space: gymnasium.Space[Any], model: str) -> int:
     Raises:
         ConfigError: the space is no box of one dimension.
     """
-    if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1 or isinstance(space, Packed):
+    if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
         raise ConfigError(
             f"[model] {model} takes observations in a Box of one dimension, not {space}; the transform 'flatten' makes "
             "one of them; for images take the model actor-critic, with an encoder",
