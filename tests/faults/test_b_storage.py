@@ -245,16 +245,16 @@ def test_b4_no_power_cut_loses_an_acknowledged_checkpoint(tmp_path, backend):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("keep_last", [1, 2])
-def test_b4_every_state_of_a_power_cut_loads(tmp_path, keep_last):
-    """All of them, with the best kept too."""
+def test_b4_thousands_of_states_of_a_power_cut_load(tmp_path, keep_last):
+    """Up to a thousand of each moment, with the best kept too."""
     folder = tmp_path / "checkpoints"
     folder.mkdir()
     with CrashRecorder(folder) as recorder:
         for frames, evaluation in ((10, 5.0), (20, 1.0), (30, 2.0)):
             save(make(folder, retention=(Latest(keep_last), Best())), frames, evaluation)
             recorder.acknowledge(frames)
-    _, count = check_crash_states(recorder, tmp_path, most=20_000)
-    assert count > 1000
+    _, count = check_crash_states(recorder, tmp_path, most=1_000)
+    assert count > 4_000
 
 
 @pytest.mark.parametrize("skipped", ["manifest.json", "state.json", "index.json", "checkpoints", "partial folder"])

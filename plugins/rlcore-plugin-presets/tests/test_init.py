@@ -73,6 +73,8 @@ def few_of(values):
         few += ["collector.frames_per_batch=258"]
     if values.get("collector", {}).get("use", "").startswith("parallel:"):
         few += ["collector.start_method=fork"]  # the server of other workers imports torch once more
+    if values["model"]["use"] == "tdmpc2":  # else hundreds of plans in every step of an evaluation
+        few += ["model.samples=32", "model.prior_samples=4", "model.elites=8", "model.iterations=1"]
     # so few updates that the turn of an optimizer may never come, which is refused
     return few + [f"optimizer.{one['name']}.every=2" for one in values["optimizer"] if one.get("every", 1) > 2]
 

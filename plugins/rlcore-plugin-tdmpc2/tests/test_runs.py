@@ -47,12 +47,11 @@ def test_episodes_shorter_than_the_horizon_are_trained_on():
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
-@pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_the_compiled_update_is_the_eager_one(dropout):
+def test_the_compiled_update_is_the_eager_one():
+    """With dropout; compiling takes two minutes of a processor."""
     results = []
     for compiled in ("false", "true"):
-        sections = around({"dropout": dropout})
-        trainer = make_trainer(f"learner.compile={compiled}", "learner.max_grad_norm=20.0", sections=sections)
+        trainer = make_trainer(f"learner.compile={compiled}", "learner.max_grad_norm=20.0", sections=around())
         trainer.train()
         results.append(trainer.model.state_dict())
     for name, value in results[0].items():
