@@ -62,10 +62,10 @@ MODELS = {
     "ARS, layers": (contrib.ARS, PENDULUM, {"n_delta": 1, "policy_kwargs": SMALL}, 400),
     "ARS, numbered": (contrib.ARS, CART, {"n_delta": 1, "policy_kwargs": SMALL}, 100),
 }
-ACT_ONLY = [name for name in MODELS if name.startswith(("TRPO", "TQC", "ARS"))]
+ACT_ONLY = [name for name in MODELS if name.startswith(("TRPO", "ARS"))]
 TRAINABLE = [name for name in MODELS if name not in ACT_ONLY]
 # whose next steps are compared, which begin from the moments
-STEPS = ["PPO, boxes", "DQN", "QRDQN", "SAC", "TD3", "DDPG"]
+STEPS = ["PPO, boxes", "DQN", "QRDQN", "SAC", "TD3", "DDPG", "TQC"]
 
 
 def trained(name, file, env=None):
@@ -197,13 +197,13 @@ def both_networks(name, model, run):
             return torch.cat([ours.actor(rows)[..., : rows_of(ours)], ours.critic(rows)], -1)
 
         return {"policy": (theirs, here)}
-    critics = {
-        "critics": (
-            lambda rows, unit: torch.stack(policy.critic(rows, unit)),
-            lambda rows, unit: ours.critics.values(rows, unit),
-        )
-    }
-    return critics
+    critics = policy.critic
+
+    def values(rows, unit):  # [critic, sample, quantile]
+        found = critics(rows, unit)
+        return torch.stack(found) if isinstance(found, tuple) else found.transpose(0, 1)
+
+    return {"critics": (values, lambda rows, unit: ours.critics.values(rows, unit))}
 
 
 def rows_of(model):

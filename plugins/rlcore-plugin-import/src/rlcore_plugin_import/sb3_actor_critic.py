@@ -51,8 +51,7 @@ def actor_critic(saved: SavedModel, name: str, further: int | None) -> Translati
         )
     notes: list[str] = []
     soft = saved.algorithm in ("SAC", "TQC", "CrossQ")
-    trains = saved.algorithm != "TQC"
-    model, pieces = _networks(saved, soft, trains)
+    model, pieces = _networks(saved, soft)
     frames, updates = frames_between_updates(saved, notes)
     config: dict[str, Any] = {
         "run": run_section(saved, name, further),
@@ -70,23 +69,13 @@ def actor_critic(saved: SavedModel, name: str, further: int | None) -> Translati
         pieces.append(Piece("temperature.log_alpha", (_TEMPERATURE,), number))
     config["loss"] = loss
     config["optimizer"] = _optimizers(saved, learned, optimizers)
-    if trains:
-        note_schedules(saved, notes)
-    else:
-        config["buffer"].pop("warmup_frames")
-        notes.clear()
+    note_schedules(saved, notes)
     return translation(
-        saved,
-        config,
-        pieces=pieces,
-        optimizers=optimizers if trains else [],
-        clocks=off_policy_clocks(saved),
-        notes=notes,
-        trains=trains,
+        saved, config, pieces=pieces, optimizers=optimizers, clocks=off_policy_clocks(saved), notes=notes
     )
 
 
-def _networks(saved: SavedModel, soft: bool, trains: bool) -> tuple[dict[str, Any], list[Piece]]:
+def _networks(saved: SavedModel, soft: bool) -> tuple[dict[str, Any], list[Piece]]:
     """Return the model, and its pieces but the temperature."""
     tensors, crossq = saved.tensors, saved.algorithm == "CrossQ"
     body = linear_layers(tensors, "actor.latent_pi" if soft else "actor.mu")
@@ -102,17 +91,18 @@ def _networks(saved: SavedModel, soft: bool, trains: bool) -> tuple[dict[str, An
     }
     if not soft:
         model["actor"] = "deterministic"
+    if saved.algorithm == "TQC":
+        model["quantiles"] = saved.policy_keyword("n_quantiles", 25)
     if crossq:
         model |= _normalisation(saved)
     pieces = _soft_actor(saved, body) if soft else layers(body, "actor.network", tensors)
     if not soft:
         pieces += layers(linear_layers(tensors, "actor_target.mu"), "target_actor.network", tensors)
-    if trains:
-        pieces += _critics(saved, "critic", "critics")
-        if not crossq:
-            pieces += _critics(saved, "critic_target", "target_critics")
+    pieces += _critics(saved, "critic", "critics")
     if crossq:
         pieces += _norms("actor.network", _norms_in(saved, "actor.latent_pi"), critics=False)
+    else:
+        pieces += _critics(saved, "critic_target", "target_critics")
     return model, pieces
 
 
@@ -180,7 +170,10 @@ def _soft_loss(saved: SavedModel, notes: list[str]) -> tuple[dict[str, Any], boo
     """Return `[loss]`, and whether the weight of the entropy is learned."""
     crossq = saved.algorithm == "CrossQ"
     fixed, target = temperature_of(saved, notes)
-    loss: dict[str, Any] = {"use": "sac:crossq" if crossq else "sac", "gamma": saved.number("gamma", 0.99)}
+    use = {"CrossQ": "sac:crossq", "TQC": "tqc"}.get(saved.algorithm, "sac")
+    loss: dict[str, Any] = {"use": use, "gamma": saved.number("gamma", 0.99)}
+    if use == "tqc":
+        loss["dropped"] = saved.whole("top_quantiles_to_drop_per_net", 2)
     if not crossq:
         loss |= {
             "target_tau": saved.number("tau", 0.005),

@@ -117,7 +117,7 @@ def _values(inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 class Critics(nn.Module):
-    """Values of observations and actions, `[critic, ..., 1]`, by N critics.
+    """Quantiles of the return of observations and actions, `[critic, ..., quantile]`, by N critics; one is the value.
 
     Args:
         critics: how many.
@@ -129,10 +129,12 @@ class Critics(nn.Module):
         initialisation: of the layers.
         norm: layers before each activation.
         encoder: of observations, shared by the critics; None for none.
+        quantiles: of the return, that each critic gives; 1: its value.
 
     Attributes:
         hidden: as given.
         critics: as given.
+        quantiles: as given.
     """
 
     def __init__(
@@ -146,15 +148,17 @@ class Critics(nn.Module):
         initialisation: Initialisation = "torch",
         norm: Norm = "none",
         encoder: nn.Module | None = None,
+        quantiles: int = 1,
     ) -> None:
         super().__init__()
         self.critics = critics
+        self.quantiles = quantiles
         self.hidden = tuple(hidden)
         self.encoder = encoder
         self._packed = isinstance(encoder, PackedEncoder)
         self._box = box
         self._activation = activation
-        sizes = [inputs + box.size, *hidden, 1]
+        sizes = [inputs + box.size, *hidden, quantiles]
         self.layers = nn.ModuleList(BatchedLinear(critics, *pair) for pair in itertools.pairwise(sizes))
         layers = [norm_layer(norm, critics, size) for size in hidden]
         self.norms = nn.ModuleList(layer for layer in layers if layer is not None)
@@ -164,11 +168,11 @@ class Critics(nn.Module):
             layer.initialise(initialisation, 1.0 if last else math.sqrt(2), generator)
 
     def forward(self, observation: Tensor, action: Tensor) -> Tensor:
-        """Return the values `[critic, ..., 1]` of actions `[..., action]` in the env's units, without dropout."""
+        """Return values `[critic, ..., quantile]` of actions `[..., action]` in the env's units, without dropout."""
         batch_shape = action.shape[:-1]
         rows = observation.reshape(-1, *observation.shape[len(batch_shape) :])
         unit = self._box.to_unit(action).reshape(-1, action.shape[-1])
-        return self.values(rows, unit).reshape(self.critics, *batch_shape, 1)
+        return self.values(rows, unit).reshape(self.critics, *batch_shape, self.quantiles)
 
     def values(
         self, observation: Tensor, unit: Tensor, take: Take = whole, masks: Sequence[Tensor] | None = None
@@ -183,7 +187,7 @@ class Critics(nn.Module):
                 for no dropout.
 
         Returns:
-            `[critic, sample, 1]`.
+            `[critic, sample, quantile]`.
         """
         hidden = self.layers[0](torch.cat([self._features(observation, take), unit], -1), take)
         return self._after_first(hidden, take, masks)

@@ -52,6 +52,7 @@ class ActorCriticLoss(nn.Module, Loss):
 
     Attributes:
         takes_memory: whether it knows models with memory.
+        takes_quantiles: whether it knows critics that give quantiles.
         burn_in: with memory, rows at the beginning of each sequence that are not trained on; set by the buffer.
         target_updater: moves the targets, called by the learner.
         loss_names: every loss that it returns.
@@ -66,6 +67,7 @@ class ActorCriticLoss(nn.Module, Loss):
     sides: tuple[tuple[str, ...], ...] = (("loss_critics",), ("loss_actor", "loss_temperature"))
     error_scale: ClassVar[float] = 1.0
     takes_memory: bool = False
+    takes_quantiles: bool = False
     reads: tuple[Key, ...] = TRANSITION
 
     def __init__(self, config: ActorCriticConfig, context: Context, pairs: Sequence[tuple[str, str]]) -> None:
@@ -77,13 +79,20 @@ class ActorCriticLoss(nn.Module, Loss):
             pairs: names of parts and of their targets.
 
         Raises:
-            ConfigError: the model has a memory, and parts that cannot be run over sequences.
+            ConfigError: the model has a memory, and parts that cannot be run over sequences; or its critics give
+                quantiles.
         """
         super().__init__()
         model: Any = context.model
         self.actor = model.actor
         self.critics: Critics = model.critics
         self.target_critics: Critics = model.target_critics
+        quantiles = getattr(self.critics, "quantiles", 1)  # critics of somebody else may not say
+        if quantiles > 1 and not self.takes_quantiles:
+            raise ConfigError(
+                f"[model] quantiles = {quantiles}: the loss {context.name} takes one value of each critic; "
+                'leave the key out, or set [loss] use = "tqc"'
+            )
         moved = [(getattr(model, source), getattr(model, target)) for source, target in pairs]
         self.target_updater = TargetUpdater(moved, config.target_interval, config.target_tau)
         self._box = model.box
@@ -205,23 +214,22 @@ def critics_loss(minibatch: Mapping[Key, Tensor], values: Tensor, target: Tensor
         `loss_critics`, and detached the mean `q_value` and `td_error`, the largest absolute error `[sample, 1]`.
     """
     errors = target - values
-    squares = errors.square()
-    weight = minibatch.get(WEIGHT, None)
-    if weight is not None:
-        squares = squares * weight
     with torch.no_grad():
-        metrics = {"q_value": _mean(values, minibatch), "td_error": errors.abs().amax(0)}
-    return {"loss_critics": _sum_of_means(squares, minibatch) * scale, **metrics}
+        metrics = {"q_value": mean_value(values, minibatch), "td_error": errors.abs().amax(0)}
+    return {"loss_critics": sum_of_means(errors.square(), minibatch) * scale, **metrics}
 
 
-def _mean(values: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
+def mean_value(values: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
     """Return the mean of values `[critic, sample, 1]`, 0-d."""
     return minibatch.mean(values.mean(0)) if isinstance(minibatch, SequenceRows) else values.mean()
 
 
-def _sum_of_means(values: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
-    """Return the sum over the critics of the means of their values `[critic, sample, 1]`, 0-d."""
-    return minibatch.mean(values.sum(0)) if isinstance(minibatch, SequenceRows) else values.mean((1, 2)).sum()
+def sum_of_means(errors: Tensor, minibatch: Mapping[Key, Tensor]) -> Tensor:
+    """Return the sum over the critics of the means of their errors `[critic, sample, 1]`, weighted as they are, 0-d."""
+    weight = minibatch.get(WEIGHT, None)
+    if weight is not None:
+        errors = errors * weight
+    return minibatch.mean(errors.sum(0)) if isinstance(minibatch, SequenceRows) else errors.mean((1, 2)).sum()
 
 
 def returns(minibatch: Mapping[Key, Tensor], gamma: float, following: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ _OF_SDE: Final = ("sde_every", "sde_log_std")
 class ActorCriticModel(nn.Module):
     """`actor`, `critics` and `target_critics`; with a stochastic actor `temperature`, else `target_actor`.
 
-    `critics` is one network, observations and actions `[..., action]` to values `[critic, ..., 1]`.
+    `critics` is one network, observations and actions `[..., action]` to values `[critic, ..., quantile]`.
 
     Attributes:
         box: of the actions.
@@ -54,6 +54,9 @@ class ActorCriticModel(nn.Module):
             default_factory=dict, description="a network for each leaf of observations that are dicts"
         )
         critics: int = Field(2, ge=1, description="how many critics")
+        quantiles: int = Field(
+            1, ge=1, description="of the return, that each critic gives; more than one are for the loss tqc"
+        )
         norm: Norm = Field("none", description="before each activation of the critics: none or layer")
         dropout: float = Field(0.0, ge=0, lt=1, description="fraction of the critics' hidden values left out, updates")
         log_std_min: float = Field(-20.0, allow_inf_nan=False, description="least log standard deviation of the actor")
@@ -157,4 +160,5 @@ def critics_of(
         config.initialisation,
         config.norm,
         encoder,
+        config.quantiles,
     )

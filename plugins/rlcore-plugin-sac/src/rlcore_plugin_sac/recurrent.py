@@ -46,16 +46,17 @@ class RecurrentCritics(PartWithMemory):
     Attributes:
         critics: how many.
         hidden: hidden sizes of each.
+        quantiles: that each gives; 1: the value.
     """
 
     head: Critics
 
     def __init__(self, body: Body, head: Critics, place: slice) -> None:
         super().__init__(body, head, place)
-        self.critics, self.hidden = head.critics, head.hidden
+        self.critics, self.hidden, self.quantiles = head.critics, head.hidden, head.quantiles
 
     def forward(self, observation: Tensor, state: Tensor, first: Tensor, action: Tensor) -> Tensor:
-        """Return the values `[critic, ..., 1]` of actions `[..., action]` in the env's units, without dropout."""
+        """Return values `[critic, ..., quantile]` of actions `[..., action]` in the env's units, without dropout."""
         return self.head(self.known(observation, state, first), action)  # type: ignore[no-any-return]
 
 

@@ -55,7 +55,7 @@ class SACLoss(BoundedSoftLoss, ActorCriticLoss):
             None, allow_inf_nan=False, description="the entropy to keep; default: minus the number of actions"
         )
         target_subset: int | None = Field(
-            None, ge=1, description="critics, chosen at random, whose least value is the target; default: all"
+            None, ge=1, description="critics, chosen at random, that make the target; default: all"
         )
 
     def __init__(self, config: Config, context: Context) -> None:
@@ -124,8 +124,16 @@ class SACLoss(BoundedSoftLoss, ActorCriticLoss):
             take = members(minibatch["target_members"])
             masks = None if masks is None else [take(mask) for mask in masks]
         critics, inputs = self.at("target_critics", minibatch, following=True)
-        values = critics.values(inputs, unit, take, masks)
-        return self._returns(minibatch, values.amin(0) - self.alpha() * log_prob)
+        following = self._of_target(critics.values(inputs, unit, take, masks))
+        return self._returns(minibatch, following - self.alpha() * log_prob)
+
+    def _of_target(self, values: Tensor) -> Tensor:
+        """Return what the target takes of the critics' values `[critic, sample, quantile]`, `[sample, number]`."""
+        return values.amin(0)
+
+    def _of_actor(self, values: Tensor) -> Tensor:
+        """Return what the actor maximises of the critics' values `[critic, sample, quantile]`, `[sample, 1]`."""
+        return values.amin(0) if self._subset is None else values.mean(0)
 
     def _actor_loss(self, minibatch: Mapping[Key, Tensor]) -> tuple[Tensor, Tensor]:
         """Return the loss, and the mean entropy without gradients."""
@@ -133,5 +141,6 @@ class SACLoss(BoundedSoftLoss, ActorCriticLoss):
         unit, log_prob = actor.rsample(inputs, minibatch["noise"])
         critics, inputs = self.at("critics", minibatch, moved=False)
         values = critics.values(inputs, unit, frozen, self._dropped(minibatch, 2))
-        value = values.amin(0) if self._subset is None else values.mean(0)
-        return self.mean(self.alpha() * log_prob - value, minibatch), -self.mean(log_prob.detach(), minibatch)
+        return self.mean(self.alpha() * log_prob - self._of_actor(values), minibatch), -self.mean(
+            log_prob.detach(), minibatch
+        )

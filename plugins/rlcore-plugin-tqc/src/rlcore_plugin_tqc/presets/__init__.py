@@ -1,0 +1,1 @@
+"""Presets of this plugin: TOML files, which `rlcore init` fills in."""
