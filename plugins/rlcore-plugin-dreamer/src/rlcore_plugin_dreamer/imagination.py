@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from rlcore_plugin_dreamer.categorical import one_hot, sample
+from rlcore_plugin_dreamer.categorical import sample
 from rlcore_plugin_dreamer.rssm import RSSM, Arranged, Latent
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def imagine_step(
     action = model.actions.sample(model.actor(Latent(deter, stoch).features()), noise)
     deter = rssm.transition(arranged, deter, stoch, rssm.encoded_action(action))
     index = sample(rssm.prior(deter).exp(), uniform)
-    return deter, one_hot(index, rssm.classes).to(deter.dtype).flatten(-2), action
+    return *rssm.latent(deter, index), action
 
 
 def imagine(
@@ -94,6 +94,6 @@ def follow(rssm: RSSM, tokens: Tensor, action: Tensor, shown: Tensor, uniform: T
         deter = rssm.transition(arranged, *latent, from_action[time])
         log_probs = rssm.posterior(arranged, deter, prepared[time]) if is_shown else rssm.prior(deter)
         index = sample(log_probs.exp(), uniform[time].unsqueeze(0))
-        latent = Latent(deter, one_hot(index, rssm.classes).to(deter.dtype).flatten(-2))
+        latent = rssm.latent(deter, index)
         states.append(latent)
     return Latent(*(torch.cat(parts) for parts in zip(*states, strict=True)))

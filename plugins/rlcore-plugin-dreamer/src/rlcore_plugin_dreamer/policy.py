@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from rlcore.types import Key
 from rlcore_plugin_dreamer.actions import Actions
-from rlcore_plugin_dreamer.categorical import one_hot, sample
+from rlcore_plugin_dreamer.categorical import sample
 from rlcore_plugin_dreamer.rssm import RSSM, Arranged, Latent
 
 
@@ -25,7 +25,7 @@ class CarriedState:
 
     def __init__(self, rssm: RSSM, actions: int) -> None:
         self._sizes = [rssm.deter, rssm.latents, actions]
-        self._classes = rssm.classes
+        self._rssm = rssm
         self.size = sum(self._sizes)
 
     def packed(self, deter: Tensor, index: Tensor, action: Tensor) -> Tensor:
@@ -35,7 +35,7 @@ class CarriedState:
     def unpacked(self, state: Tensor) -> tuple[Latent, Tensor]:
         """Return states of the world, and encoded actions."""
         deter, numbers, action = torch.split(state, self._sizes, -1)
-        return Latent(deter, one_hot(numbers.long() - 1, self._classes).to(deter.dtype).flatten(-2)), action
+        return self._rssm.latent(deter, numbers.long() - 1), action
 
 
 class DreamerPolicy:
@@ -101,6 +101,5 @@ class DreamerPolicy:
 
     def _outputs(self, deter: Tensor, index: Tensor) -> Tensor:
         """Return the parameters of the distribution over actions, `[env, outputs]`."""
-        stoch = one_hot(index, self._rssm.classes).to(deter.dtype).flatten(-2)
-        outputs: Tensor = self._actor(Latent(deter, stoch).features())
+        outputs: Tensor = self._actor(self._rssm.latent(deter, index).features())
         return outputs

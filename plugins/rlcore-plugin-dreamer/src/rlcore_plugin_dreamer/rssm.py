@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from rlcore_plugin_dreamer.categorical import mixed, sample, straight_through
+from rlcore_plugin_dreamer.categorical import mixed, one_hot, sample, straight_through
 from rlcore_plugin_dreamer.layers import EPS, BlockLinear, NormedLayer, hidden_layers, linear
 from rlcore_plugin_dreamer.sizes import Widths
 
@@ -100,6 +100,10 @@ class RSSM(nn.Module):
         """Return the state before an episode: zeros, without a class."""
         zeros = self.of_deter.linear.weight.detach().new_zeros
         return Latent(zeros(rows, self.deter), zeros(rows, self.stoch))
+
+    def latent(self, deter: Tensor, index: Tensor) -> Latent:
+        """Return the state of a deterministic part and of classes `[..., latent]`; a class of -1 gives zeros alone."""
+        return Latent(deter, one_hot(index, self.classes).to(deter.dtype).flatten(-2))
 
     def arranged(self) -> Arranged:
         """Return the weights as steps take them."""
