@@ -171,6 +171,7 @@ RUNS: Final[dict[str, Sections]] = {
     "SAC, replay in mapped files": _continuous({"use": "sac:actor-critic"}, "sac:sac", 2, storage="memmap"),
     "TD3": _continuous({"use": "sac:actor-critic", "actor": "deterministic"}, "sac:td3", 2, temperature=False),
     "CrossQ": _continuous({"use": "sac:crossq", "critic_hidden": [16], "norm_warmup": 50}, "sac:crossq", 3),
+    "TQC": _continuous({"use": "sac:actor-critic", "quantiles": 5}, "tqc", 2),
     "FlashSAC, with a reset": {
         **_continuous({}, "flashsac:categorical-sac", 2),
         "model": {"use": "flashsac:blocks", "width": 8, "critic_width": 16, "random_frames": 64},
