@@ -56,8 +56,9 @@ def build_wheels(sources, folder):
     with shared_folder(folder / "shared") as place:
         wheels = place / "wheels"
         absent = [copied(source, copies) for source in sources if not list(wheels.glob(f"{names[source]}-*.whl"))]
-        wheels.mkdir(exist_ok=True)
-        _checked([sys.executable, __file__, wheels, *absent])
+        if absent:
+            wheels.mkdir(exist_ok=True)
+            _checked([sys.executable, __file__, wheels, *absent])
     for name in names.values():
         (wheel,) = wheels.glob(f"{name}-*.whl")
         shutil.copy(wheel, dist)

@@ -52,18 +52,17 @@ def made_up(generator):
     }
 
 
-def moved(here, there):
-    """Return how far the networks of both are, by what they say of the same observations and actions."""
+def outputs(here, there):
+    """Return pairs of what the networks of both say of the same observations and actions."""
     rows, unit = torch.linspace(-2, 2, 30).view(10, 3), torch.linspace(-1, 1, 10).view(10, 1)
     policy = there.policy
     with torch.no_grad():
-        pairs = [
+        return [
             (here.critics.values(rows, unit), policy.critic(rows, unit).transpose(0, 1)),
             (here.target_critics.values(rows, unit), policy.critic_target(rows, unit).transpose(0, 1)),
             (here.actor(rows), torch.cat(policy.actor.get_action_dist_params(rows)[:2], -1)),
             (here.temperature.log_alpha.reshape(1), there.log_ent_coef),
         ]
-    return pairs
 
 
 @pytest.mark.parametrize("dropped", [0, 2])
@@ -91,7 +90,7 @@ def test_updates_are_those_of_sb3_contrib(dropped, workdir, monkeypatch):
     monkeypatch.setattr(loss, "sample_noise", noted)
     generator = torch.Generator().manual_seed(3)
     minibatches = [made_up(generator) for _ in range(UPDATES)]
-    begun = [ours.clone() for ours, _ in moved(trainer.model, theirs)]
+    begun = [ours.clone() for ours, _ in outputs(trainer.model, theirs)]
     for minibatch in minibatches:
         trainer.learner.update(minibatch)
     assert len(noise) == 2 * UPDATES
@@ -100,6 +99,6 @@ def test_updates_are_those_of_sb3_contrib(dropped, workdir, monkeypatch):
     theirs.replay_buffer = Minibatches(minibatches)
     for _ in range(UPDATES):
         theirs.train(1, SAMPLES)
-    for start, (ours, other) in zip(begun, moved(trainer.model, theirs), strict=True):
+    for start, (ours, other) in zip(begun, outputs(trainer.model, theirs), strict=True):
         assert not torch.allclose(start, ours, rtol=1e-3, atol=1e-4), "it moves"
         torch.testing.assert_close(ours, other, rtol=1e-4, atol=1e-5)

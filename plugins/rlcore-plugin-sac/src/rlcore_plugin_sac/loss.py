@@ -87,10 +87,10 @@ class ActorCriticLoss(nn.Module, Loss):
         self.actor = model.actor
         self.critics: Critics = model.critics
         self.target_critics: Critics = model.target_critics
-        quantiles = getattr(self.critics, "quantiles", 1)  # critics of somebody else may not say
-        if quantiles > 1 and not self.takes_quantiles:
+        self._quantiles: int = getattr(self.critics, "quantiles", 1)  # critics of somebody else may not say
+        if self._quantiles > 1 and not self.takes_quantiles:
             raise ConfigError(
-                f"[model] quantiles = {quantiles}: the loss {context.name} takes one value of each critic; "
+                f"[model] quantiles = {self._quantiles}: the loss {context.name} takes one value of each critic; "
                 'leave the key out, or set [loss] use = "tqc"'
             )
         moved = [(getattr(model, source), getattr(model, target)) for source, target in pairs]
@@ -190,10 +190,13 @@ class ActorCriticLoss(nn.Module, Loss):
             minibatch: entries.
             target: `[sample, 1]`.
         """
+        return critics_loss(minibatch, self._values(minibatch), target, self.error_scale)
+
+    def _values(self, minibatch: Mapping[Key, Tensor]) -> Tensor:
+        """Return the critics' values of the actions that were taken, `[critic, sample, quantile]`."""
         unit = self._box.to_unit(minibatch["action"])
         critics, inputs = self.at("critics", minibatch)
-        values = critics.values(inputs, unit, masks=self._dropped(minibatch, 1))
-        return critics_loss(minibatch, values, target, self.error_scale)
+        return critics.values(inputs, unit, masks=self._dropped(minibatch, 1))  # type: ignore[no-any-return]
 
 
 def asked(name: str, names: Collection[str] | None) -> bool:

@@ -36,7 +36,7 @@ class TQCLoss(SACLoss):
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context)
-        quantiles = self.critics.quantiles
+        quantiles = self._quantiles
         if quantiles == 1:
             raise ConfigError("[loss] tqc needs critics that give quantiles; set [model] quantiles = 25")
         if config.dropped >= quantiles:
@@ -61,9 +61,7 @@ class TQCLoss(SACLoss):
             minibatch: entries.
             target: quantiles, `[sample, number]`.
         """
-        unit = self._box.to_unit(minibatch["action"])
-        critics, inputs = self.at("critics", minibatch)
-        values = critics.values(inputs, unit, masks=self._dropped(minibatch, 1))  # [critic, sample, quantile]
+        values = self._values(minibatch)
         count, samples, quantiles = values.shape
         sums = quantile_huber(values.flatten(0, 1), target.repeat(count, 1), self._fractions, 1.0)
         errors = sums.view(count, samples, 1) / quantiles
