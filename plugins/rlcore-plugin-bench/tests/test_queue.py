@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from rlcore_plugin_bench.bench_file import read_bench
-from rlcore_plugin_bench.identity import hash_of, identity_of
+from rlcore_plugin_bench.identity import differences, hash_of, identity_of
 from rlcore_plugin_bench.row import portable, rows_of
 from rlcore_plugin_bench.stored_row import StoredRow, read_row, write_row
 
@@ -125,6 +125,20 @@ def test_versions_of_another_minor_are_stale_and_a_row_without_inputs_is_not(wri
     assert "done 2; stale 1" in listed
     assert '    versions.torch = "' in listed
     assert listed.count(" in the row") == 1
+
+
+def test_a_key_that_a_row_lacks_has_its_default(write_bench):
+    path = write_bench(toy={"method": {"ours": {"config": "toy.toml", "set": ["run.threads=2"]}}})
+    identity = identity_of(row_of(path, "toy/ours/1"), None)
+    new_in = {key: {**identity.inputs} for key in ("config.run.deterministic", "config.run.threads")}
+    for key, inputs in new_in.items():
+        del inputs[key]
+    assert list(differences(new_in["config.run.deterministic"], identity)) == []
+    assert list(differences(new_in["config.run.threads"], identity)) == [
+        "config.run.threads = 2 now, not there in the row"
+    ]
+    removed = {**identity.inputs, "config.run.nothing": 1}
+    assert list(differences(removed, identity)) == ["config.run.nothing = not there now, 1 in the row"]
 
 
 def test_a_peer_that_fails_or_prints_nothing_of_use_is_named_and_the_others_go_on(write_bench, tmp_path, caplog):

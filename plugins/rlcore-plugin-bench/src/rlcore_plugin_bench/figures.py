@@ -13,7 +13,7 @@ from rlcore_plugin_reports import Estimate, Line, estimates, standard_deviation
 
 from rlcore.errors import ConfigError
 from rlcore_plugin_bench.bench_file import BenchFile, Method
-from rlcore_plugin_bench.identity import VERSIONS, differences, identity_of
+from rlcore_plugin_bench.identity import differences, identity_of
 from rlcore_plugin_bench.row import Row
 from rlcore_plugin_bench.stored_row import Curve, StoredRow, read_row
 
@@ -140,8 +140,7 @@ def _rows(file: BenchFile, task: str, name: str, how: Method) -> tuple[list[Stor
 
 def _is_stale(row: Row, stored: StoredRow) -> bool:
     """Return whether the config of a row changed since; versions do not count: a page is the same on every machine."""
-    now = {key: value for key, value in identity_of(row, None).inputs.items() if not key.startswith(VERSIONS)}
-    return any(differences(stored, now, versions=False))
+    return any(differences(stored.inputs, identity_of(row, None), versions=False))
 
 
 def _published(name: str, how: Method) -> MethodFigures:

@@ -16,7 +16,6 @@ from rlcore.run_folder import leaves
 from rlcore_plugin_bench import rlcore_row
 from rlcore_plugin_bench.machine import versions_of
 from rlcore_plugin_bench.row import Row, place_of
-from rlcore_plugin_bench.stored_row import StoredRow
 
 VERSIONS: Final = "versions."
 # they name the run, watch it, or keep what it wrote, and change none of its figures
@@ -32,10 +31,12 @@ class Identity:
     Attributes:
         inputs: by dotted key.
         versions: of all packages that are used, by name; empty where the interpreter is not known.
+        defaults: keys of `inputs` that have their defaults, or the tables that such keys lie in.
     """
 
     inputs: dict[str, Any]
     versions: dict[str, str]
+    defaults: tuple[str, ...] = ()
 
     @property
     def hash(self) -> str:
@@ -58,7 +59,7 @@ def identity_of(row: Row, python: str | None) -> Identity:
     Raises:
         ConfigError: its config does not fit, or a file of its command is missing; names the row and the key.
     """
-    inputs, versions = _of_rlcore(row) if row.how.kind == "rlcore" else _of_peer(row, python)
+    inputs, versions, defaults = _of_rlcore(row) if row.how.kind == "rlcore" else (*_of_peer(row, python), ())
     task = row.of_task
     inputs |= {"task.score": task.score, "task.last": task.averaged}
     if row.data is not None and row.data.exists():
@@ -66,36 +67,42 @@ def identity_of(row: Row, python: str | None) -> Identity:
     inputs |= {f"{VERSIONS}{name}": _minor(text) for name, text in versions.items() if name not in _NO_CAUSE}
     places = {} if row.data is None else {os.path.abspath(row.data): "{data}"}
     places[os.path.abspath(row.file.folder)] = "{here}"
-    return Identity({key: _without(value, places) for key, value in inputs.items()}, versions)
+    return Identity({key: _without(value, places) for key, value in inputs.items()}, versions, defaults)
 
 
-def differences(row: StoredRow, now: Mapping[str, Any], versions: bool = True) -> Iterator[str]:
-    """Yield what a finished row depended on that is otherwise now.
+def differences(inputs: Mapping[str, Any], identity: Identity, versions: bool = True) -> Iterator[str]:
+    """Yield what a row depended on that is otherwise now.
+
+    A key that has its default now may be absent in a row of an rlcore that had no such key.
 
     Args:
-        row: the finished row; of one whose inputs were not recorded nothing is known.
-        now: what it would depend on.
+        inputs: of the row; where they were not recorded nothing is known.
+        identity: what the row would depend on now.
         versions: whether versions count; those of an interpreter that is not known never do.
     """
-    if not row.inputs:
+    if not inputs:
         return
-    for key in sorted({*row.inputs, *now}):
+    now = identity.inputs
+    for key in sorted({*inputs, *now}):
         unknown = key == "data" and key not in now
         if key.startswith(VERSIONS):
-            unknown = not versions or key not in now or key not in row.inputs
-        if not unknown and row.inputs.get(key) != now.get(key):
-            yield f"{key} = {_shown(now, key)} now, {_shown(row.inputs, key)} in the row"
+            unknown = not versions or key not in now or key not in inputs
+        is_new = key not in inputs and any(key == name or key.startswith(f"{name}.") for name in identity.defaults)
+        if not unknown and not is_new and inputs.get(key) != now.get(key):
+            yield f"{key} = {_shown(now, key)} now, {_shown(inputs, key)} in the row"
 
 
 def _shown(values: Mapping[str, Any], key: str) -> str:
     return json.dumps(values[key]) if key in values else "not there"
 
 
-def _of_rlcore(row: Row) -> tuple[dict[str, Any], dict[str, str]]:
-    resolved = rlcore_row.config_of(row).resolved()
+def _of_rlcore(row: Row) -> tuple[dict[str, Any], dict[str, str], tuple[str, ...]]:
+    config = rlcore_row.config_of(row)
+    resolved = config.resolved()
     values = json.loads(json.dumps(leaves(resolved), default=str))
     inputs = {f"config.{key}": value for key, value in values.items() if not key.startswith(_FREE)}
-    return inputs, {name: str(text) for name, text in resolved["versions"].items()}
+    versions = {name: str(text) for name, text in resolved["versions"].items()}
+    return inputs, versions, tuple(f"config.{key}" for key in config.default_keys())
 
 
 def _of_peer(row: Row, python: str | None) -> tuple[dict[str, Any], dict[str, str]]:

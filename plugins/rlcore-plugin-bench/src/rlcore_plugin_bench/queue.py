@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -194,7 +194,7 @@ class Queue:
         if stored is None:
             return True
         if self._again == "stale":
-            return any(differences(stored, identity_of(row, self._python(row)).inputs))
+            return any(differences(stored.inputs, identity_of(row, self._python(row))))
         # another queue may have repeated it since
         return self._again == "all" and row.stored.stat().st_mtime < self._made
 
@@ -202,7 +202,7 @@ class Queue:
         """Return whether an earlier queue was killed between the end of a run and its row."""
         done = rlcore_row.is_done(row) if row.how.kind == "rlcore" else peer_row.is_done(row)
         begun = read_identity(row)
-        same = begun is not None and begun.hash == identity.hash
+        same = begun is not None and not any(differences(begun.inputs, identity))
         if row.run.exists() and not same:
             log.info("%s: its run was begun with other settings; it starts over", row)
         if not same or (done and self._again == "all"):
@@ -233,7 +233,7 @@ class Queue:
         return peer_row.interpreter(row, self._pythons)
 
     def _start(self, row: Row, lock: Lock, identity: Identity) -> None:
-        (row.folder / _IDENTITY).write_text(json.dumps(asdict(identity)))
+        (row.folder / _IDENTITY).write_text(json.dumps({"inputs": identity.inputs, "versions": identity.versions}))
         before = row.log.stat().st_size if row.log.exists() else 0
         environment = peer_row.threads()
         from_frame, resumed = 0, False

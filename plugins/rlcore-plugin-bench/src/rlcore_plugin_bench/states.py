@@ -5,12 +5,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from rlcore.errors import ConfigError
 from rlcore.files import in_use
 from rlcore_plugin_bench import peer_row, rlcore_row
-from rlcore_plugin_bench.identity import differences, identity_of
+from rlcore_plugin_bench.identity import Identity, differences, identity_of
 from rlcore_plugin_bench.row import Row
 from rlcore_plugin_bench.stored_row import StoredRow, read_row
 
@@ -49,16 +49,16 @@ def states_of(rows: Iterable[Row], pythons: Mapping[str, str]) -> list[RowState]
     """
     rows = list(rows)
     problems: dict[tuple[str, str], str] = {}
-    inputs: dict[str, dict[str, Any]] = {}
+    identities: dict[str, Identity] = {}
     for row in rows:
         try:
-            inputs[str(row)] = identity_of(row, peer_row.interpreter(row, pythons)).inputs
+            identities[str(row)] = identity_of(row, peer_row.interpreter(row, pythons))
         except ConfigError as error:
             problems.setdefault((row.task, row.method), str(error))  # said once, as its seeds have it too
     if problems:
         raise ConfigError("\n  ".join(["rows that cannot be run:", *problems.values()]))
     walls = wall_seconds(rows)
-    return [_state(row, inputs[str(row)], pythons, walls.get((row.task, row.method))) for row in rows]
+    return [_state(row, identities[str(row)], pythons, walls.get((row.task, row.method))) for row in rows]
 
 
 def wall_seconds(rows: Iterable[Row]) -> dict[tuple[str, str], float]:
@@ -72,10 +72,10 @@ def wall_seconds(rows: Iterable[Row]) -> dict[tuple[str, str], float]:
     return {key: statistics.median(values) for key, values in seconds.items()}
 
 
-def _state(row: Row, inputs: Mapping[str, Any], pythons: Mapping[str, str], wall: float | None) -> RowState:
+def _state(row: Row, identity: Identity, pythons: Mapping[str, str], wall: float | None) -> RowState:
     stored = read_row(row.stored)
     if stored is not None:
-        different = list(differences(stored, inputs))
+        different = list(differences(stored.inputs, identity))
         return RowState(row, "stale" if different else "done", stored, different, seconds=wall if different else 0.0)
     now, total = rlcore_row.reached(row) if row.how.kind == "rlcore" else (0, 0)
     left = wall if wall is None or not total else wall * (1 - now / total)
