@@ -35,7 +35,7 @@ class DreamerContract(WorldModelContract):
             heads = ("reward", "continuation", "actor", "critic", "target_critic")
             return {
                 "posterior": found.posterior,
-                "prior": found.prior,
+                "prior": rssm.prior(found.latent.deter),
                 "decoder": component.decoder(*found.latent),
                 "mode": component.policy.mode(seen, state, first[0, :, 0]),
                 **{name: getattr(component, name)(features) for name in heads},

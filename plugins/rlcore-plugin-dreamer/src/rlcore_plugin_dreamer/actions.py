@@ -12,7 +12,7 @@ from rlcore_plugin_mlp.spaces import SCALED
 from torch import Tensor
 
 from rlcore.errors import ConfigError
-from rlcore_plugin_dreamer.categorical import entropy, mixed, one_hot, sample
+from rlcore_plugin_dreamer.categorical import entropy, mixed, one_hot, probabilities, sample
 
 _HALF_LOG_TWO_PI: Final = 0.5 * math.log(2 * math.pi)
 _SHIFT: Final = 2.0  # of a standard deviation before the sigmoid: it begins near the largest
@@ -77,7 +77,7 @@ class OneHotActions:
 
     def sample(self, parameters: Tensor, noise: Tensor) -> Tensor:
         """Return one-hot vectors."""
-        probs = mixed(parameters, self._unimix).exp()
+        probs = probabilities(parameters, self._unimix)
         return one_hot(sample(probs, noise.squeeze(-1)), self.inputs).to(probs.dtype)
 
     def mode(self, parameters: Tensor) -> Tensor:

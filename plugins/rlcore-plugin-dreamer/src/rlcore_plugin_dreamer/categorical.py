@@ -7,15 +7,18 @@ from torch import Tensor
 
 
 def mixed(logits: Tensor, unimix: float) -> Tensor:
-    """Return log-probabilities `[..., class]` of `(1 - unimix) softmax + unimix / classes`.
+    """Return log-probabilities `[..., class]`: see `probabilities`."""
+    return probabilities(logits, unimix).log() if unimix else logits.log_softmax(-1)
+
+
+def probabilities(logits: Tensor, unimix: float) -> Tensor:
+    """Return probabilities `[..., class]`, `(1 - unimix) softmax + unimix / classes`.
 
     Args:
         logits: `[..., class]`.
         unimix: the share of the uniform distribution.
     """
-    if not unimix:
-        return logits.log_softmax(-1)
-    return torch.log(logits.softmax(-1) * (1 - unimix) + unimix / logits.shape[-1])
+    return logits.softmax(-1) * (1 - unimix) + unimix / logits.shape[-1]
 
 
 def sample(probs: Tensor, uniform: Tensor) -> Tensor:

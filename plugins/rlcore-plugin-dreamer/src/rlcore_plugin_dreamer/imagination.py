@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
+from rlcore_plugin_dreamer.bins import expectation
 from rlcore_plugin_dreamer.categorical import sample
 from rlcore_plugin_dreamer.rssm import RSSM, Arranged, Latent
 
@@ -16,45 +17,60 @@ if TYPE_CHECKING:
 
 
 class Imagined(NamedTuple):
-    """Imagined steps; what the actor returns has a gradient for its weights, and nothing else has one.
+    """Imagined steps, without gradient.
 
     Attributes:
         features: of the states, the first of which are the given ones, `[step + 1, row, feature]`.
         action: encoded, in all but the last, `[step, row, action]`.
-        outputs: of the actor, parameters of the distributions of these actions, `[step, row, output]`.
+        reward: that each state comes with, `[step + 1, row]`.
+        going: the discount where an episode goes on after it, likewise.
+        slow: values by the slow critic, likewise.
     """
 
     features: Tensor
     action: Tensor
-    outputs: Tensor
+    reward: Tensor
+    going: Tensor
+    slow: Tensor
 
 
-# takes what `imagine_step` takes, and returns what it returns
+# takes what `imagine_step` takes, and returns what it returns; likewise `predict`
 ImagineStep: TypeAlias = Callable[..., tuple[Tensor, Tensor, Tensor]]
+Predict: TypeAlias = Callable[..., tuple[Tensor, Tensor, Tensor]]
 
 
 def imagine_step(
-    model: DreamerModel, arranged: Arranged, deter: Tensor, stoch: Tensor, uniform: Tensor, noise: Tensor
+    model: DreamerModel, arranged: Arranged, features: Tensor, uniform: Tensor, noise: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the deterministic states and latents that follow from actions of the actor, and these actions, encoded.
 
     Args:
         model: has the actor.
         arranged: weights of its recurrent model.
-        deter: deterministic states.
-        stoch: latents.
+        features: of the states, `[row, feature]`.
         uniform: numbers in [0, 1), `[row, latent]`.
         noise: of the actions, `[row, noise of an action]`.
     """
     rssm = model.rssm
-    action = model.actions.sample(model.actor(Latent(deter, stoch).features()), noise)
+    action = model.actions.sample(model.actor(features), noise)
+    deter, stoch = torch.split(features, [rssm.deter, rssm.stoch], -1)
     deter = rssm.transition(arranged, deter, stoch, rssm.encoded_action(action))
-    index = sample(rssm.prior(deter).exp(), uniform)
-    return *rssm.latent(deter, index), action
+    return deter, rssm.predicted(deter, uniform), action
+
+
+def predict(model: DreamerModel, features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return rewards, discounts and values of the slow critic, `[row]`, of states `[row, feature]`."""
+    reward, slow = (expectation(head(features), model.bins) for head in (model.reward, model.target_critic))
+    return reward, model.continuation(features).squeeze(-1).sigmoid(), slow
 
 
 def imagine(
-    model: DreamerModel, start: Latent, uniform: Tensor, noise: Tensor, step: ImagineStep = imagine_step
+    model: DreamerModel,
+    start: Latent,
+    uniform: Tensor,
+    noise: Tensor,
+    step: ImagineStep = imagine_step,
+    predict: Predict = predict,
 ) -> Imagined:
     """Return rollouts from states.
 
@@ -64,16 +80,21 @@ def imagine(
         uniform: numbers in [0, 1) for latents, `[step, row, latent]`.
         noise: of the actions, `[step, row, noise of an action]`.
         step: what `imagine_step` computes.
+        predict: what `predict` computes.
     """
-    features, encoded = [start.features()], []
+    first, encoded = start.features(), []
     with torch.no_grad():
-        arranged, (deter, stoch) = model.rssm.arranged(), start
-        for noises in zip(uniform, noise, strict=True):
-            deter, stoch, action = step(model, arranged, deter, stoch, *noises)
+        arranged, features = model.rssm.arranged(), first.new_empty(len(noise) + 1, *first.shape)
+        features[0] = first
+        # step by step: the features of one step stay in the cache, and those of all would be read for each head
+        predictions = [predict(model, features[0])]
+        for time, noises in enumerate(zip(uniform, noise, strict=True)):
+            deter, stoch, action = step(model, arranged, features[time], *noises)
+            torch.cat([deter, stoch], -1, out=features[time + 1])
+            predictions.append(predict(model, features[time + 1]))
             encoded.append(action)
-            features.append(Latent(deter, stoch).features())
-        every = torch.stack(features)
-    return Imagined(every, torch.stack(encoded), model.actor(every[:-1]))
+        reward, going, slow = map(torch.stack, zip(*predictions, strict=True))
+    return Imagined(features, torch.stack(encoded), reward, going, slow)
 
 
 @torch.no_grad()

@@ -15,7 +15,7 @@ from rlcore.learners import TargetUpdater
 from rlcore.types import FIRST, MASK, POLICY_STATE, Context, Key, Loss
 from rlcore_plugin_dreamer.bins import expectation, two_hot_loss
 from rlcore_plugin_dreamer.categorical import divergence
-from rlcore_plugin_dreamer.imagination import Imagined, imagine, imagine_step
+from rlcore_plugin_dreamer.imagination import Imagined, imagine, imagine_step, predict
 from rlcore_plugin_dreamer.model import DreamerModel
 from rlcore_plugin_dreamer.returns import lambda_returns
 from rlcore_plugin_dreamer.rssm import Latent, Observed
@@ -28,6 +28,7 @@ class Parts(NamedTuple):
     Attributes:
         observe: a step of observed sequences.
         imagine: a step of imagined ones.
+        predict: what heads say of their states.
         world: the loss of the world model.
         behaviour: those of actor and critic.
         replayed: that of the critic on replayed steps.
@@ -35,6 +36,7 @@ class Parts(NamedTuple):
 
     observe: Callable[..., Any]
     imagine: Callable[..., Any]
+    predict: Callable[..., Any]
     world: Callable[..., Any]
     behaviour: Callable[..., Any]
     replayed: Callable[..., Any]
@@ -91,7 +93,9 @@ class DreamerLoss(nn.Module, Loss):
         self.model: DreamerModel = model
         self._config = config
         self._discount = 1 - 1 / config.discount_horizon
-        self._parts = Parts(model.rssm.observe_step, imagine_step, self._world, self._behaviour, self._replayed)
+        self._parts = Parts(
+            model.rssm.observe_step, imagine_step, predict, self._world, self._behaviour, self._replayed
+        )
         moved: list[tuple[nn.Module, nn.Module]] = [
             (model.critic, model.target_critic),
             (model.latest_bounds, model.return_bounds),
@@ -144,9 +148,11 @@ class DreamerLoss(nn.Module, Loss):
         parts = self._parts
         world, metrics = parts.world(sequences, observed)
         start = Latent(*(part.detach().flatten(0, 1) for part in observed.latent))
-        imagined = imagine(self.model, start, minibatch["prior_noise"], minibatch["action_noise"], parts.imagine)
+        noises = minibatch["prior_noise"], minibatch["action_noise"]
+        imagined = imagine(self.model, start, *noises, parts.imagine, parts.predict)
         actor, critic, returns, found = parts.behaviour(imagined, sequences.counts.flatten())
-        replayed = parts.replayed(sequences, observed.latent, returns[0].view_as(sequences.counts))
+        begin = (returns[0].view_as(sequences.counts), imagined.slow[0].view_as(sequences.counts))
+        replayed = parts.replayed(sequences, observed.latent, *begin)
         losses = {
             "loss_world": world,
             "loss_actor": actor,
@@ -165,7 +171,7 @@ class DreamerLoss(nn.Module, Loss):
         """Return the loss of the world model, and its terms."""
         config, model = self._config, self.model
         features = observed.latent.features()
-        posterior, prior = observed.posterior, observed.prior
+        posterior, prior = observed.posterior, model.rssm.prior(observed.latent.deter)
         dynamics = divergence(posterior.detach(), prior).clamp(min=config.free_nats)
         representation = divergence(posterior, prior.detach()).clamp(min=config.free_nats)
         observation = model.decoder.loss(model.decoder(*observed.latent), sequences.observation)
@@ -192,25 +198,21 @@ class DreamerLoss(nn.Module, Loss):
             counts: which rows count, `[row]`.
         """
         config, model = self._config, self.model
-        features = imagined.features
-        with torch.no_grad():
-            reward = expectation(model.reward(features[1:]), model.bins)
-            going = model.continuation(features).squeeze(-1).sigmoid()
-            slow = expectation(model.target_critic(features[:-1]), model.bins)
+        features, going = imagined.features, imagined.going
         logits = model.critic(features)
         with torch.no_grad():
             value = expectation(logits, model.bins)
-            mix = torch.full_like(reward, config.lam)
-            returns = lambda_returns(reward, going[1:], value[1:], mix)
+            mix = torch.full_like(going[1:], config.lam)
+            returns = lambda_returns(imagined.reward[1:], going[1:], value[1:], mix)
             shown = counts.expand_as(returns)
             bounds = model.return_bounds.moved(returns, shown, config.return_rate)
             model.latest_bounds.bounds.copy_(bounds)
             scale = (bounds[1] - bounds[0]).clamp(min=config.return_limit)
             advantage = (returns - value[:-1]) / scale
             weight = going.cumprod(0)[:-1]
-        log_prob, entropy = model.actions.log_prob_and_entropy(imagined.outputs, imagined.action)
+        log_prob, entropy = model.actions.log_prob_and_entropy(model.actor(features[:-1]), imagined.action)
         actor = -weight * (log_prob * advantage + config.entropy_scale * entropy)
-        critic = weight * self._towards(logits[:-1], returns, slow)
+        critic = weight * self._towards(logits[:-1], returns, imagined.slow[:-1])
         metrics = {
             "return": mean_of(returns, shown),
             "return_scale": scale,
@@ -218,24 +220,23 @@ class DreamerLoss(nn.Module, Loss):
         }
         return mean_of(actor, shown), mean_of(critic, shown), returns, metrics
 
-    def _replayed(self, sequences: Sequences, latent: Latent, returns: Tensor) -> Tensor:
+    def _replayed(self, sequences: Sequences, latent: Latent, returns: Tensor, slow: Tensor) -> Tensor:
         """Return the loss of the critic on replayed steps, whose returns end in those that were imagined.
 
         Args:
             sequences: the steps.
             latent: their states.
             returns: imagined from each, `[time, sequence]`.
+            slow: their values by the slow critic, likewise.
         """
-        model, config = self.model, self._config
+        config = self._config
         features = latent.features()
         if not config.replayed_scale:
             return features.new_zeros(())
         mix = config.lam * sequences.trained[1:].to(returns.dtype)
         target = lambda_returns(sequences.reward[1:], sequences.going[1:], returns[1:], mix)
-        logits = model.critic(features[:-1])
-        with torch.no_grad():
-            slow = expectation(model.target_critic(features[:-1]), model.bins)
-        return mean_of(self._towards(logits, target, slow), sequences.trained[:-1])
+        loss = self._towards(self.model.critic(features[:-1]), target, slow[:-1])
+        return mean_of(loss, sequences.trained[:-1])
 
     def _towards(self, logits: Tensor, target: Tensor, slow: Tensor) -> Tensor:
         """Return the loss of values towards returns, and towards the values of the slow critic."""

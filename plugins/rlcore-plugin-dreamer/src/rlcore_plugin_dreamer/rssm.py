@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from rlcore_plugin_dreamer.categorical import mixed, one_hot, sample, straight_through
+from rlcore_plugin_dreamer.categorical import mixed, one_hot, probabilities, sample, straight_through
 from rlcore_plugin_dreamer.layers import EPS, BlockLinear, NormedLayer, hidden_layers, linear
 from rlcore_plugin_dreamer.sizes import Widths
 
@@ -52,12 +52,10 @@ class Observed(NamedTuple):
     Attributes:
         latent: `[time, sequence, ...]`.
         posterior: log-probabilities of the latents given the observation, `[time, sequence, latent, class]`.
-        prior: those without it.
     """
 
     latent: Latent
     posterior: Tensor
-    prior: Tensor
 
 
 # takes what `RSSM.observe_step` takes, and returns what it returns
@@ -139,7 +137,17 @@ class RSSM(nn.Module):
 
     def prior(self, deter: Tensor) -> Tensor:
         """Return log-probabilities `[..., latent, class]` of the latents by the deterministic state alone."""
-        return self._mixed(self.prior_logits(self.prior_hidden(deter)))
+        return mixed(self._prior_logits(deter), self._unimix)
+
+    def predicted(self, deter: Tensor, uniform: Tensor) -> Tensor:
+        """Return one-hot latents `[row, latent * class]` sampled from the prior, without gradient.
+
+        Args:
+            deter: deterministic states, `[row, deter]`.
+            uniform: numbers in [0, 1), `[row, latent]`.
+        """
+        index = sample(probabilities(self._prior_logits(deter), self._unimix), uniform)
+        return self.latent(deter, index).stoch
 
     def prepared(self, arranged: Arranged, tokens: Tensor) -> Tensor:
         """Return what the posterior takes of tokens `[..., token]`, for all times at once."""
@@ -148,7 +156,7 @@ class RSSM(nn.Module):
     def posterior(self, arranged: Arranged, deter: Tensor, prepared: Tensor) -> Tensor:
         """Return log-probabilities `[row, latent, class]` of the latents by the state and prepared tokens."""
         hidden = self.posterior_hidden.activated(torch.addmm(prepared, deter, arranged.of_deter))
-        return self._mixed(self.posterior_logits(hidden))
+        return mixed(self._by_latent(self.posterior_logits(hidden)), self._unimix)
 
     def observe_step(
         self,
@@ -206,12 +214,15 @@ class RSSM(nn.Module):
             stochs.append(stoch)
             posteriors.append(log_probs)
         states = Latent(torch.stack(deters), torch.stack(stochs))
-        return Observed(states, torch.stack(posteriors), self.prior(states.deter))
+        return Observed(states, torch.stack(posteriors))
 
     def sampled(self, log_probs: Tensor, uniform: Tensor) -> Tensor:
         """Return one-hot latents `[..., latent * class]`, with the gradient of their probabilities."""
         probs = log_probs.exp()
         return straight_through(sample(probs.detach(), uniform), probs).flatten(-2)
 
-    def _mixed(self, logits: Tensor) -> Tensor:
-        return mixed(torch.unflatten(logits, -1, (self.latents, self.classes)), self._unimix)
+    def _prior_logits(self, deter: Tensor) -> Tensor:
+        return self._by_latent(self.prior_logits(self.prior_hidden(deter)))
+
+    def _by_latent(self, logits: Tensor) -> Tensor:
+        return torch.unflatten(logits, -1, (self.latents, self.classes))
