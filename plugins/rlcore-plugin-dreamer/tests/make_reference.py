@@ -82,6 +82,8 @@ class Weights(dict[str, np.ndarray]):
 
     def _drawn(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
         values = self.generator.normal(size=shape)
+        if name == "dyn/dynin0/bias":
+            return 0 * values  # the clipping has a least norm
         if name.endswith("scale"):
             return 1 + 0.3 * values
         if shape == (255,):
@@ -99,7 +101,7 @@ def scan(function: Any, carry: Any, xs: Any, length: int | None = None, unroll: 
 
 
 def class_of(source: Path) -> Any:
-    """Return the class of the authors' agents, for float64, without the packages that train it on devices and that step envs."""
+    """Return the class of the authors' agents, for float64, without what trains them on devices and what steps envs."""
     for name in ("embodied", "dreamerv3"):
         sys.modules[name] = ModuleType(name)
         sys.modules[name].__path__ = [str(source / name)]
@@ -158,7 +160,7 @@ def update(agent: Any, batch: dict[str, np.ndarray], weights: Weights, drawn: Dr
         run = nj.pure(agent.loss)
         after, (_, (_, _, outs, _)) = run({**state, **trained}, carry, arrays, action, True, seed=0)
         losses = outs["losses"]
-        # the reward that came with the first observation lies in the step before it, where there is one
+        # within an episode, the reward that came with the first observation is that of a step that is not replayed
         losses["rew"] = losses["rew"] if batch["is_first"].any() else losses["rew"][:, 1:]
         losses = {name: value.mean() for name, value in losses.items()}
         return sum(agent.scales[name] * value for name, value in losses.items()), (losses, after)
