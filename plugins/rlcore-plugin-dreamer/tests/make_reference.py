@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import ninjax as nj
 import numpy as np
 import optax
+from ruamel.yaml import YAML
 
 OUT = Path(__file__).with_name("reference.npz")
 SIZES = {
@@ -120,8 +121,9 @@ def agent_of(source: Path, kind: Any, action: Any, observation: Any) -> Any:
     """Return an agent of a class, for a space of actions and one of observations."""
     spaces = {"image" if observation.dtype == np.uint8 else "vector": observation, "reward": elements.Space(np.float64)}
     spaces |= {name: elements.Space(bool) for name in ("is_first", "is_last", "is_terminal")}
-    config = elements.Config.load(source / "dreamerv3" / "configs.yaml").defaults.agent
-    return kind(spaces, {"action": action}, elements.Config(**config.update(SIZES), replay_context=0))
+    configs = YAML(typ="safe").load(source / "dreamerv3" / "configs.yaml")
+    config = elements.Config(configs["defaults"]["agent"], replay_context=0).update(SIZES)
+    return kind(spaces, {"action": action}, config)
 
 
 def batch_of(numbered: bool, generator: np.random.Generator) -> dict[str, np.ndarray]:
