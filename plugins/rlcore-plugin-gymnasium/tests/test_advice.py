@@ -105,3 +105,10 @@ def test_a_library_that_fails_beside_another_version_is_told_so(monkeypatch, id,
 def test_ids_of_gymnasium_belong_to_the_family_of_their_code():
     assert family_of("LunarLander-v3").package == f"{OWN}[box2d]"
     assert family_of("CartPole-v99") is None
+
+
+@pytest.mark.parametrize("num_envs", [1, 64])
+def test_an_id_without_a_version_is_refused_with_the_newest(num_envs):
+    with pytest.raises(ConfigError, match=r"id = 'CartPole' says no version; the newest is 'CartPole-v1'") as error:
+        make(Config(id="CartPole", num_envs=num_envs), Context.alone("tests"))
+    assert error.value.remedy == {"env": {"id": "CartPole-v1"}}

@@ -9,7 +9,7 @@ from rlcore.types import Context
 from rlcore_plugin_gymnasium import advice
 from rlcore_plugin_gymnasium.config import Config
 from rlcore_plugin_gymnasium.native import NativeEnv
-from rlcore_plugin_gymnasium.registering import register
+from rlcore_plugin_gymnasium.registering import newest_version, register
 from rlcore_plugin_gymnasium.rendering import advice_on_making, prepare_rendering
 from rlcore_plugin_gymnasium.serial import SerialEnv
 
@@ -28,6 +28,11 @@ def make(config: Config, context: Context) -> SerialEnv | NativeEnv:
         prepare_rendering()
     try:
         register(config.id)
+        newest = newest_version(config.id)
+        if newest is not None:  # the newest of today is another one in later releases of its library
+            raise ConfigError(
+                f"[env] id = {config.id!r} says no version; the newest is {newest!r}", remedy={"env": {"id": newest}}
+            )
         native = _vector_form(config, context)
         if native is not None:
             return native

@@ -42,6 +42,13 @@ def register(env_id: str) -> None:
                 entry_point.load()()
 
 
+def newest_version(env_id: str) -> str | None:
+    """Return the newest version of an id that says none; None where the id is registered as it is, or no version is."""
+    name = env_id.rpartition(":")[2]
+    versions = [spec.version for spec in gymnasium.registry.values() if spec.id == f"{name}-v{spec.version}"]
+    return None if name in gymnasium.registry or not versions else f"{env_id}-v{max(filter(None, versions), default=0)}"
+
+
 def _import_family(family: Family) -> None:
     """Import the modules of a family; where one of them is not installed, the rest is left as it is."""
     if "dm_control" in family.modules:
