@@ -103,9 +103,16 @@ def test_it_says_what_to_type_next(rlcore):
     assert "no problems found" in rlcore("config check ppo-CartPole-v1.toml")
 
 
+def test_an_id_without_a_version_is_the_newest(rlcore):
+    printed = rlcore("init dqn --env CartPole")
+    assert "(preset dqn-classic-control)" in printed
+    assert "  to fit the env: [env] id = 'CartPole-v1'\n" in printed
+    assert "no problems found" in rlcore("config check dqn-CartPole.toml")
+
+
 def test_data_that_are_not_there_are_told_before_the_next_command(rlcore):
     printed = rlcore("init bc --env FrozenLake-v1")
-    assert "  for these spaces: [[transform]] use = 'transforms:flatten'\n" in printed
+    assert "  to fit the env: [[transform]] use = 'transforms:flatten'\n" in printed
     assert "before it trains: 'data/episodes' is no dataset: there is no such folder; rlcore data record RUN" in printed
     assert "before it trains" not in rlcore("init ppo --env CartPole-v1")
 

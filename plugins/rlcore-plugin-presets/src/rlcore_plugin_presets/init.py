@@ -48,7 +48,7 @@ def _lines(begun: Begun, about: About) -> Iterator[str]:
     path, place = begun.files[0], shlex.quote(str(begun.run))
     yield f"wrote {path}: {about.summary} (preset {begun.preset})"
     yield from (f"  measured: {reached}" for reached in about.reached)
-    yield from (f"  for these spaces: {change}" for change in begun.changes)
+    yield from (f"  to fit the env: {change}" for change in begun.changes)
     if begun.lacking:
         yield f"before it trains: {begun.lacking}"
     yield "next:"

@@ -105,7 +105,9 @@ class Preset:
 
     def is_for(self, env_id: str) -> bool:
         """Return whether it is for this environment among few."""
-        return any(fnmatchcase(env_id.rpartition(":")[2], pattern) for pattern in self.about.envs)
+        name = env_id.rpartition(":")[2]
+        # an id without a version, as the env will refuse it and name the newest, is for what any version is for
+        return any(fnmatchcase(each, pattern) for each in (name, f"{name}-v") for pattern in self.about.envs)
 
     def __str__(self) -> str:
         return f"preset {self.name!r} ({self.owner})"
