@@ -76,5 +76,4 @@ def _compiled(function: Function, options: dict[str, Any]) -> Function:
 
 
 def _options(device: torch.device) -> dict[str, Any]:
-    # tanh by exp, as sigmoid is: half the time of what is exact in the last bit
-    return {"post_grad_custom_post_pass": graph_pass(), "cpp.use_decompose_tanh": True} if device.type == "cpu" else {}
+    return {"post_grad_custom_post_pass": graph_pass()} if device.type == "cpu" else {}
