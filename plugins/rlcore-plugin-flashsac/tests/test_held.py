@@ -63,9 +63,10 @@ def test_intervals_laid_back_reach_as_far_as_their_last_steps_say():
     assert last_steps(lengths[:4], 4, 3) is None, "step 4 may reach back to 3"
 
 
-def test_evaluations_have_no_noise_and_the_default_none_that_is_held():
+def test_evaluations_have_no_noise_and_the_default_new_noise_in_each_step():
     policies = [make_trainer(sections=around(model=keys)).model.policy for keys in ({}, {"noise_steps": 9})]
     observation = torch.ones(3, 3)
     assert torch.equal(policies[0].mode(observation), policies[1].mode(observation))
     noise = [policy.draw(40, 2, generator()) for policy in policies]
-    assert [len(each[:, 0, 0].unique()) < 40 for each in noise] == [False, True]
+    assert torch.equal(noise[0], torch.randn(40, 2, 2, generator=generator()))
+    assert len(noise[1][:, 0, 0].unique()) < 40
