@@ -3,7 +3,8 @@
 A policy has nothing between two batches but its generator. So intervals of one noise are laid from their last step
 back: each step has random numbers of its own, and those of the last step of an interval say how long it was. Which
 steps are the last ones follows from the numbers that the generator gives next, which a copy of it tells. Intervals laid
-back have the law of those laid forward, and a resumed run goes on in the middle of one.
+back have the law of those laid forward, and a resumed run goes on in the middle of one. In a batch of random actions
+the generator gives others besides, so that intervals begin with the first batch without any.
 """
 
 from __future__ import annotations
