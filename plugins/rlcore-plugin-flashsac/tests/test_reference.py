@@ -216,7 +216,7 @@ def test_losses_in_turn_are_those_of_the_reference(context, reference):
 
 def test_scales_of_rewards_are_those_of_the_reference(reference):
     rewards, ends = reference["rewards/rewards"], reference["rewards/ends"]
-    # theirs begins anew with the step that ends an episode; here the step after it does
+    # there a return starts over with the step that ends an episode, here with the step after it
     ends = torch.cat([ends[1:], ends[:1]])
     transform, scale = ReturnScale(ReturnScale.Config(gamma=GAMMA), Context.alone("test")), RewardScale()
     transform.fill(scale, 5.0)
