@@ -34,7 +34,7 @@ class TestBlocks(BlocksContract):
 
 
 class TestPlainBlocks(BlocksContract):
-    config = {**BlocksContract.config, **OF_PAPERS["xqc"], "random_frames": 10}
+    config = {**BlocksContract.config, **OF_PAPERS["xqc"], "random_frames": 10, "noise_steps": 4}
 
 
 class TestSphericalBlocks(BlocksContract):

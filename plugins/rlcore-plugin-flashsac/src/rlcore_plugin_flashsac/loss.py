@@ -19,7 +19,7 @@ from rlcore.learners import TargetConfig
 from rlcore.types import Context, Key
 from rlcore_plugin_flashsac.actor import sampled
 from rlcore_plugin_flashsac.batch import Statistics
-from rlcore_plugin_flashsac.bounds import BoundedTargets
+from rlcore_plugin_flashsac.bounds import BoundedTargets, keep
 from rlcore_plugin_flashsac.categorical import of_least_mean, project, soft_returns
 from rlcore_plugin_flashsac.critics import CategoricalCritics
 from rlcore_plugin_flashsac.return_scale import ReturnScale
@@ -94,7 +94,12 @@ class CategoricalSACLoss(BoundedSoftLoss):
         self.keep_temperature(model.temperature, config, _entropy(config, self._box.size))
 
     def forward(self, minibatch: Mapping[Key, Tensor], names: Collection[str] | None = None) -> dict[str, Tensor]:
-        """Return the losses that are asked for, all of them by default, and their metrics; statistics move."""
+        """Return the losses that are asked for, all of them by default, and their metrics; statistics move.
+
+        With `in_turn` the parameters are put within their bounds first, which the step of the turn before left.
+        """
+        if self.in_turn and not torch.compiler.is_compiling():  # a compiled turn ends with it
+            keep(self.target_updater.bounds)
         critics, actor = asked("loss_critics", names), asked("loss_actor", names)
         temperature = self._learns and asked("loss_temperature", names)
         result: dict[str, Tensor] = {}

@@ -17,6 +17,7 @@ from rlcore_plugin_flashsac.actor import BlocksActor
 from rlcore_plugin_flashsac.blocks import BatchedNetwork, Block, Shape
 from rlcore_plugin_flashsac.bounds import Bounded, bounds_of, keep
 from rlcore_plugin_flashsac.critics import CategoricalCritics
+from rlcore_plugin_flashsac.held import HeldNoise, HoldingPolicy
 from rlcore_plugin_flashsac.layers import Norm
 from rlcore_plugin_flashsac.return_scale import RewardScale
 
@@ -64,6 +65,12 @@ class BlocksModel(nn.Module):
             0.01, gt=0, le=1e6, allow_inf_nan=False, description="weight of the entropy in the beginning"
         )
         random_frames: int = Field(10_000, ge=0, description="frames in the beginning whose actions are uniform")
+        noise_steps: int = Field(
+            1,
+            ge=1,
+            le=100,
+            description="most steps that keep one noise of the actions; k steps are as likely as 1 / k^2",
+        )
 
         @model_validator(mode="after")
         def _is_a_range(self) -> Self:
@@ -109,7 +116,9 @@ class BlocksModel(nn.Module):
         self.temperature = Temperature(config.initial_temperature)
         self.reward_scale = RewardScale()
         actor: Any = self.actor
-        self.policy = SamplingPolicy(actor, self.box, config.random_frames, context)
+        arguments = (actor, self.box, config.random_frames, context)
+        holds = config.noise_steps > 1
+        self.policy = HoldingPolicy(HeldNoise(config.noise_steps), *arguments) if holds else SamplingPolicy(*arguments)
 
     def parts(self) -> tuple[str, ...]:
         """Return the names of the networks, and of the temperature."""

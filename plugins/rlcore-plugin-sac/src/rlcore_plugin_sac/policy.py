@@ -39,7 +39,7 @@ class UniformFirst:
     def draw(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
         """Sample the noise of a batch, `[time, env, action + 1]`; or `[time, env, action]` without random frames."""
         size, device = self._box.size, generator.device
-        normal = self._scaled(torch.randn(steps, num_envs, size, generator=generator, device=device))
+        normal = self._scaled(self._normal(steps, num_envs, generator))
         if not self._random_frames:
             return normal
         if not self._begins:
@@ -82,6 +82,10 @@ class UniformFirst:
         """Follow the weights, and see whether the random frames are over."""
         self._begins = self._first.are_now()
         self._forward: Callable[[Tensor], Tensor] = self._actor.raw()
+
+    def _normal(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
+        """Return standard normal noise `[time, env, action]`; here, new in each step."""
+        return torch.randn(steps, num_envs, self._box.size, generator=generator, device=generator.device)
 
     def _scaled(self, normal: Tensor) -> Tensor:
         """Return the noise of the actor's actions, of standard normal noise; here, as it is."""
