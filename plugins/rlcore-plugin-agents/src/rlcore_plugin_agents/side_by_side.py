@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import colorsys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,12 +28,16 @@ def joined(real: Tensor, imagined: Tensor, shown: Tensor) -> Iterator[Tensor]:
     """Yield one picture per step, uint8 `[3, height, width]`: the real image on the left, the imagined one beside it.
 
     Args:
-        real: `[time, channel, height, width]`, between 0 and 1; of frames that are stacked the last is shown.
+        real: `[time, channel, height, width]`, between 0 and 1; of frames that are stacked the last is shown, and of
+            planes of zeros and ones, as MinAtar's, each has a colour.
         imagined: likewise.
         shown: which the model saw, bool `[time]`.
     """
     scale = -(-_LEAST_HEIGHT // real.shape[-2])
-    for left, right, is_shown in zip(_coloured(real), _coloured(imagined), shown.tolist(), strict=True):
+    colours = _colours(real)
+    for left, right, is_shown in zip(
+        _coloured(real, colours), _coloured(imagined, colours), shown.tolist(), strict=True
+    ):
         colour = torch.tensor(_SEEN if is_shown else _IMAGINED, dtype=torch.uint8).view(3, 1, 1)
         framed = []
         for image, border in ((left, torch.zeros_like(colour)), (right, colour)):
@@ -65,11 +70,20 @@ def drawn(real: Tensor, imagined: Tensor, shown: Tensor) -> Iterator[Tensor]:
         yield step
 
 
-def _coloured(images: Tensor) -> Tensor:
+def _colours(images: Tensor) -> Tensor:
+    """Return the colour of each channel of images, `[channel, 3]`."""
+    channels = images.shape[1]
+    if channels > 1 and ((images == 0) | (images == 1)).all():
+        return torch.tensor([colorsys.hsv_to_rgb(number / channels, 0.6, 1.0) for number in range(channels)])
+    if channels == 3:
+        return torch.eye(3)
+    return torch.cat([torch.zeros(channels - 1, 3), torch.ones(1, 3)])
+
+
+def _coloured(images: Tensor, colours: Tensor) -> Tensor:
     """Return images as uint8 `[time, 3, height, width]`."""
-    if images.shape[1] != 3:
-        images = images[:, -1:].expand(-1, 3, -1, -1)
-    return images.clamp(0, 1).mul(255).round().to(torch.uint8)
+    coloured = torch.einsum("tchw,cd->tdhw", images.float(), colours)
+    return coloured.clamp(0, 1).mul(255).round().to(torch.uint8)
 
 
 def _curves(real: Tensor, imagined: Tensor, shown: Tensor) -> tuple[Figure, Any]:
