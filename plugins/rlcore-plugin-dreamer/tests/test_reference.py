@@ -9,6 +9,7 @@ import torch
 from rlcore_plugin_dreamer.laprop import LaProp
 from rlcore_plugin_dreamer.loss import DreamerLoss
 from rlcore_plugin_dreamer.model import DreamerModel
+from rlcore_plugin_testing.reference import double_arrays, under
 
 from rlcore.types import FIRST, MASK, POLICY_STATE, Context, EnvSpec
 
@@ -68,9 +69,7 @@ for name, (theirs, out) in HEADS.items():
 
 @pytest.fixture(scope="module")
 def reference():
-    with np.load(Path(__file__).with_name("reference.npz")) as arrays:
-        tensors = {name: torch.from_numpy(arrays[name]) for name in arrays}
-    return {name: value.double() if value.is_floating_point() else value for name, value in tensors.items()}
+    return double_arrays(Path(__file__).with_name("reference.npz"))
 
 
 @pytest.fixture(autouse=True)
@@ -78,11 +77,6 @@ def _double():
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(torch.float32)
-
-
-def under(reference, prefix):
-    """Return the entries below a prefix, without it."""
-    return {name[len(prefix) + 1 :]: value for name, value in reference.items() if name.startswith(f"{prefix}/")}
 
 
 def pairs(parameters, arrays, kind="numbered"):

@@ -11,6 +11,7 @@ from rlcore_plugin_flashsac.bounds import bounds_of, keep
 from rlcore_plugin_flashsac.loss import CategoricalSACLoss
 from rlcore_plugin_flashsac.model import BlocksModel
 from rlcore_plugin_flashsac.return_scale import ReturnScale, RewardScale
+from rlcore_plugin_testing.reference import double_arrays, under
 
 from rlcore.learners.optimizers import AdamConfig, adam
 from rlcore.types import Context, EnvSpec
@@ -36,9 +37,7 @@ LEAVES = {"scale": "weight", "shift": "bias"}
 
 @pytest.fixture(scope="module")
 def reference():
-    with np.load(Path(__file__).with_name("reference.npz")) as arrays:
-        tensors = {name: torch.from_numpy(arrays[name]) for name in arrays}
-    return {name: value.double() if value.is_floating_point() else value for name, value in tensors.items()}
+    return double_arrays(Path(__file__).with_name("reference.npz"))
 
 
 @pytest.fixture(autouse=True)
@@ -47,11 +46,6 @@ def _double(monkeypatch):
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(torch.float32)
-
-
-def under(reference, prefix):
-    """Return the entries below a prefix, without it."""
-    return {name[len(prefix) + 1 :]: value for name, value in reference.items() if name.startswith(f"{prefix}/")}
 
 
 def pairs(part, tensors, arrays):

@@ -8,6 +8,7 @@ import pytest
 import torch
 from rlcore_plugin_tdmpc2.loss import TDMPC2Loss
 from rlcore_plugin_tdmpc2.model import TDMPC2Model
+from rlcore_plugin_testing.reference import double_arrays
 
 from rlcore.types import MASK, Context, EnvSpec
 
@@ -19,8 +20,7 @@ TRAINED = ("encoder", "dynamics", "reward")
 
 @pytest.fixture(scope="module")
 def reference():
-    with np.load(Path(__file__).with_name("reference.npz")) as arrays:
-        return {name: torch.from_numpy(arrays[name]) for name in arrays}
+    return double_arrays(Path(__file__).with_name("reference.npz"))
 
 
 def of_network(model, name):
