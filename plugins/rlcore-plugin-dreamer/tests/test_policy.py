@@ -2,11 +2,15 @@
 
 import pytest
 import torch
+from rlcore_plugin_dreamer.categorical import sample
+from rlcore_plugin_testing.compare import difference
 from rlcore_plugin_testing.contracts.data import observations
 from rlcore_plugin_testing.small_run import make_run
 from rlcore_plugin_testing.toy import ToyEnv
 
-from .sections import AROUND, NUMBERS
+from rlcore.types import FIRST, MASK, POLICY_STATE
+
+from .sections import AROUND, NUMBERS, around
 
 
 def built(sections):
@@ -69,3 +73,38 @@ def test_actions_that_are_numbers_are_cut_to_their_bounds():
     assert torch.equal(high, torch.tensor(spec.action_space.high))
     torch.testing.assert_close(middle, (low + high) / 2)
     assert model.actions.from_env(torch.stack([low, high])).unique().tolist() == [-1.0, 1.0]
+
+
+@pytest.mark.parametrize("sections", [AROUND, NUMBERS])
+def test_a_loss_infers_the_states_with_which_the_next_sequences_begin(sections):
+    """Those that the policy would have now, had it chosen the same actions."""
+    trainer = make_run(sections=sections).trainer
+    trainer.train()
+    loss, model = trainer.learner._loss, trainer.model
+    rows = trainer.buffer._draw(8)
+    minibatch = {key: rows[key] for key in loss.reads}
+    noise = loss.sample_noise(minibatch[MASK].numel(), torch.Generator().manual_seed(1))
+    assert loss.stride == 3
+    loss({**minibatch, **noise})
+    uniform = noise["posterior_noise"].unflatten(0, minibatch[MASK].shape[:2])
+    state = minibatch[POLICY_STATE]
+    with torch.no_grad():
+        model.policy.refresh()
+        for time in range(loss.stride):
+            first = minibatch[FIRST][time].squeeze(-1)
+            deter, log_probs = model.policy._observed(minibatch["observation"][time], state, first)
+            index = sample(log_probs.exp(), uniform[time])
+            state = model.carried.packed(deter, index, model.actions.from_env(minibatch["action"][time]))
+    whole = minibatch[MASK][: loss.stride].all(0).squeeze(-1)
+    assert whole.any()
+    torch.testing.assert_close(loss.inferred_states[whole], state[whole])
+
+
+def test_states_in_the_buffer_follow_the_updates_unless_a_key_says_no():
+    stored = {}
+    for renews in (True, False):
+        trainer = make_run(sections=around(loss={"renew_states": renews})).trainer
+        trainer.train()
+        stored[renews] = trainer.buffer.state_dict()["episodes"]["states"]
+        assert (trainer.learner._loss.inferred_states is not None) == renews
+    assert difference(stored[True], stored[False]) is not None

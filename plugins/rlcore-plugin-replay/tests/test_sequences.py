@@ -12,7 +12,7 @@ from tensordict import TensorDict
 
 from rlcore.errors import ConfigError, RlcoreError, StorageError
 from rlcore.state.tree import through_checkpoint
-from rlcore.types import MASK
+from rlcore.types import MASK, Context, Progress, RunInfo
 
 GAMMA = 0.5  # of which sums are exact
 ENVS = 3
@@ -135,10 +135,16 @@ def found_at(place, state, lists, cut):
     return seen[burn_in], (trained, before, state, bool(begins))
 
 
-def new_buffer(cut, **settings):
+def new_buffer(cut, loss=None, **settings):
     length, burn_in, overlap, n_steps = cut
     keys = {"sequence_length": length, "burn_in": burn_in, "overlap": overlap, "n_steps": n_steps}
-    return SequenceReplayBuffer.of(seed=1, **{"capacity": 200, "gamma": GAMMA, **keys, **settings})
+    settings = {"capacity": 200, "gamma": GAMMA, **keys, **settings}
+    if loss is None:
+        return SequenceReplayBuffer.of(seed=1, **settings)
+    run = RunInfo("replay", 1, total_frames=1)
+    context = Context(run, torch.device("cpu"), Progress(total_frames=1), kind="buffer", name="replay")
+    context.built["loss"] = loss
+    return SequenceReplayBuffer(SequenceReplayBuffer.Config(**settings), context)
 
 
 CUTS = [(4, 0, 0, 1), (4, 3, 2, 1), (5, 2, 1, 3), (3, 6, 0, 2), (1, 1, 0, 4), (6, 4, 5, 2)]
@@ -162,9 +168,9 @@ def test_sequences_are_those_of_a_loop_over_whole_episodes(cut, next_step):
 CUT = (4, 3, 2, 2)
 
 
-def filled(batches=6, seed=1, **settings):
+def filled(batches=6, seed=1, cut=CUT, **settings):
     streams = [Stream(env, seed, next_step=False) for env in range(ENVS)]
-    buffer = new_buffer(CUT, **settings)
+    buffer = new_buffer(cut, **settings)
     for _ in range(batches):
         buffer.add(batch_of(streams))
     return buffer, streams
@@ -249,6 +255,44 @@ def test_a_restored_buffer_goes_on_as_the_first(storage, batches, tmp_path):
         assert difference(one.to_dict(), two.to_dict()) is None
         for buffer in (first, second):
             buffer.feedback(one, {"td_error": one["observation"] % 7})
+
+
+class InfersTwoNumbers:
+    """A loss that infers states, each the number of the first trained observation of its sequence."""
+
+    takes_memory = True
+    burn_in, stride, inferred_states = 0, 0, None
+
+
+@pytest.mark.parametrize("batches", [6, 8, 20])
+@pytest.mark.parametrize("cut", CUTS)
+def test_states_that_a_loss_infers_are_stored_for_the_next_sequence_of_the_episode(cut, batches):
+    loss, length, overlap = InfersTwoNumbers(), cut[0], cut[2]
+    buffer, streams = filled(batches, cut=cut, loss=loss, alpha=0)
+    stride = length - overlap
+    assert loss.stride == stride
+    expected = {}
+    for stream in streams:
+        expected |= expected_of(stream, cut, 200 // ENVS)
+    samples = buffer.sample(40)
+    begins = samples["observation"][cut[1], :, 0]
+    loss.inferred_states = torch.stack([begins, begins], 1)
+    loss.inferred_states[::5] = torch.nan
+    buffer.feedback(samples, {})
+    inferred = {int(number) for number, (state, _) in zip(begins, loss.inferred_states, strict=True) if state == state}
+    renewed = 0
+    for number, (trained, before, _, begins) in expected.items():
+        follows = number - stride in inferred and number - stride in expected and not begins
+        if follows and sequence_reaches(streams, number - stride, number):
+            expected[number], renewed = (trained, before, [number - stride] * 2, begins), renewed + 1
+    assert found_of(buffer.sample(3000), cut) == expected
+    assert renewed
+
+
+def sequence_reaches(streams, begin, number):
+    """Return whether two observations are of the same episode."""
+    episodes = ([step[0] for step in episode] for stream in streams for episode in stream.episodes)
+    return any(begin in episode and number in episode for episode in episodes)
 
 
 def test_priorities_are_mixed_of_the_largest_error_and_the_mean():

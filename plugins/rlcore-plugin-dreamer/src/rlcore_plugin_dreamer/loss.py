@@ -53,6 +53,8 @@ class DreamerLoss(nn.Module, Loss):
         takes_memory: True.
         burn_in: 0: sequences begin with a state that was stored. Another number is refused.
         n_steps: 1. Another number is refused.
+        stride: rows from the beginning of a sequence to that of the next one in its episode; the buffer sets it.
+        inferred_states: of the policy before the row `stride` of the latest minibatch, `[sequence, state]`.
         target_updater: moves the slow critic, and keeps the bounds of returns.
     """
 
@@ -73,6 +75,7 @@ class DreamerLoss(nn.Module, Loss):
         return_limit: float = Field(
             1.0, gt=0, description="least distance of the bounds by which advantages are divided"
         )
+        renew_states: bool = Field(True, description="whether updates bring the states that the buffer has up to date")
 
     requires = ("encoder", "rssm", "decoder", "reward", "continuation", "actor", "critic", "target_critic")
     reads: tuple[Key, ...] = (
@@ -86,6 +89,8 @@ class DreamerLoss(nn.Module, Loss):
     )
     takes_memory = True
     gives_td_error = False
+    stride = 0
+    inferred_states: Tensor | None = None
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__()
@@ -145,6 +150,8 @@ class DreamerLoss(nn.Module, Loss):
         """Return the losses and metrics."""
         sequences = Sequences.of(minibatch, self.model, self._discount)
         observed = self._observed(sequences, minibatch["posterior_noise"])
+        if self.stride and self._config.renew_states:
+            self.inferred_states = self._states_at(self.stride, sequences, observed.latent)
         parts = self._parts
         world, metrics = parts.world(sequences, observed)
         start = Latent(*(part.detach().flatten(0, 1) for part in observed.latent))
@@ -166,6 +173,13 @@ class DreamerLoss(nn.Module, Loss):
         uniform = noise.view(*sequences.counts.shape, rssm.latents)
         tokens = self.model.encoder(sequences.observation)
         return rssm.observe(tokens, sequences.action, sequences.first, sequences.begin, uniform, self._parts.observe)
+
+    def _states_at(self, row: int, sequences: Sequences, latent: Latent) -> Tensor:
+        """Return the states of the policy before a row, as they are stored."""
+        rssm = self.model.rssm
+        deter, stoch = (part[row - 1].detach() for part in latent)
+        index = torch.unflatten(stoch, -1, (rssm.latents, rssm.classes)).argmax(-1)
+        return self.model.carried.packed(deter, index, sequences.action[row])
 
     def _world(self, sequences: Sequences, observed: Observed) -> tuple[Tensor, dict[str, Tensor]]:
         """Return the loss of the world model, and its terms."""

@@ -127,6 +127,27 @@ class Episodes:
             rows, self._offsets.to(device), steps_ahead.to(device), self._cut, self._gamma, entries_of_episode
         )
 
+    def renew_states(self, index: Tensor, states: Tensor) -> None:
+        """Store states of the policy for the sequences that follow others in the same episode.
+
+        Args:
+            index: places of the others, `[sequence]`; one may be there twice.
+            states: before the row `cut.stride` of each, `[sequence, *state]`. One that is not finite is left out.
+        """
+        stored = self._states.columns[POLICY_STATE]
+        index, states = index.to(self._device), states.to(stored.device, stored.dtype)
+        following = (index // self._num_envs + self._cut.stride) % self._rows * self._num_envs + index % self._num_envs
+        # so near, a sequence of another episode begins with it, and has no place for a state
+        _, steps_ahead, place = self._spans[following].long().unbind(1)
+        goes_on = (steps_ahead > 0) & (place >= 0) & states.isfinite().flatten(1).all(1)
+        place = place.clamp(min=0)
+        # all that write to a place write the same, the last of them, or what is there: so their order does not matter,
+        # and a device is not asked which ones go on
+        same = (place.unsqueeze(1) == place) & goes_on
+        last = (same * torch.arange(1, len(place) + 1, device=place.device)).amax(1) - 1
+        written = (last >= 0).reshape(-1, *[1] * (states.ndim - 1))
+        stored[place] = torch.where(written, states[last.clamp(min=0)], stored[place])
+
     def state_dict(self) -> dict[str, Any]:
         """Return the filled rows as views, and the places of sequences in them."""
         self._ring.written, self._states.written = self._streams.filled, self._streams.states

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from torch import Tensor
+
 from rlcore.errors import ConfigError
 from rlcore.types import offers
+from rlcore_plugin_replay.streams import Cut
 
 
 class TakesSequences(Protocol):
@@ -28,8 +31,20 @@ class TakesJoinedSteps(Protocol):
     n_steps: int
 
 
-def take_sequences(loss: object, burn_in: int, n_steps: int = 1) -> None:
-    """Tell a loss of sequences how many rows are burn-in and how many steps are joined, and refuse one of single steps.
+class InfersStates(Protocol):
+    """A loss of sequences that infers the states of the policy again, for the buffer to store in place of old ones.
+
+    Attributes:
+        stride: rows from the beginning of a sequence to that of the next one in its episode; a buffer sets it.
+        inferred_states: before the row `stride` of the latest minibatch, `[sequence, *state]`; None for none.
+    """
+
+    stride: int
+    inferred_states: Tensor | None
+
+
+def take_sequences(loss: object, cut: Cut) -> None:
+    """Tell a loss of sequences how episodes are cut into them, and refuse one of single steps.
 
     Raises:
         ConfigError: it would train on padding, or takes no such sequences.
@@ -42,9 +57,11 @@ def take_sequences(loss: object, burn_in: int, n_steps: int = 1) -> None:
             "of rlcore-plugin-dqn with it, or for sac, td3 and ddpg the model sac:recurrent-actor-critic; or the "
             "buffer 'replay' or 'replay:prioritized'"
         )
-    loss.burn_in = burn_in
+    loss.burn_in = cut.burn_in
     if offers(loss, TakesJoinedSteps):
-        loss.n_steps = n_steps
+        loss.n_steps = cut.n_steps
+    if offers(loss, InfersStates):
+        loss.stride = cut.stride
 
 
 def take_steps(loss: object) -> None:
