@@ -42,7 +42,7 @@ MORE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("rlcore.collectors",), (f"{UNIT}/collectors", COMPONENTS, "tests/trainer")),
     (("rlcore.buffers",), (f"{UNIT}/buffers", COMPONENTS)),
     (
-        ("rlcore.policies", "rlcore.config.policies"),
+        ("rlcore_plugin_policies", "rlcore.config.policies"),
         (f"{UNIT}/config/test_policies.py", "plugins/rlcore-plugin-pettingzoo/tests/test_policies.py"),
     ),
     (

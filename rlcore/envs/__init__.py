@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rlcore.envs.action_masks import without_choice as without_choice
     from rlcore.envs.carrying import Carrying as Carrying
     from rlcore.envs.carrying import Playing as Playing
+    from rlcore.envs.checks import check_alike as check_alike
     from rlcore.envs.checks import inexact_env as inexact_env
     from rlcore.envs.checks import unrestored_env as unrestored_env
     from rlcore.envs.episode_starts import EpisodeStarts as EpisodeStarts
@@ -48,7 +49,7 @@ __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.envs.action_masks": "forbidden keeping_to_masks random_actions without_choice",
-        "rlcore.envs.checks": "inexact_env unrestored_env",
+        "rlcore.envs.checks": "check_alike inexact_env unrestored_env",
         "rlcore.envs.episode_starts": "EpisodeStarts only_resets write_mask",
         "rlcore.envs.infos_by_env": "InfosByEnv",
         "rlcore.envs.leaves": "OnLeaf",

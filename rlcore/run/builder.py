@@ -12,17 +12,18 @@ from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.retention import rules_of
 from rlcore.config.changes import config_hash, hooks_among, recorded
 from rlcore.config.own_modules import named_modules
-from rlcore.config.policies import policies_of
+from rlcore.config.policies import SEVERAL, policies_of
 from rlcore.config.sections import Config, Section
 from rlcore.errors import ConfigError
 from rlcore.hooks.points import Hook, LoopHooks
+from rlcore.hooks.points_of_policies import JointHooks
 from rlcore.hooks.resolution import check_marks, marked
 from rlcore.loggers.writer import LogWriter, close_all, open_writer
+from rlcore.plugins.known import lend
 from rlcore.run.assembly import Assembly, Storage
 from rlcore.run.policy import PolicyBuilder, SectionBuilder
 from rlcore.run.problems import BuildProblems
 from rlcore.run.ready import ConfiguredTrainer
-from rlcore.run.several import JointParts
 from rlcore.run_folder import folder as run_folder
 from rlcore.state.sources import module_of, modules_of
 from rlcore.training.checks import check_some_envs, check_source, keepers_of
@@ -45,7 +46,7 @@ class RunBuilder(SectionBuilder):
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, Assembly(context), BuildProblems(config.raw.path, config.missing()))
         self._policies: list[PolicyBuilder] = []
-        self._joint: JointParts | None = None
+        self._joint: Any = None  # of several policies
         section = config.one("checkpoint")
         if section is not None:
             checkpointer = self.attempt("checkpoint", partial(self._assembly.build, section))
@@ -87,7 +88,7 @@ class RunBuilder(SectionBuilder):
             self._join("buffer")
         brought = [hook for policy in self._policies for hook in policy.part_hooks()]
         hooks = self._hooks([*brought, *further_hooks])
-        points = LoopHooks if self._joint is None else self._joint.points
+        points = LoopHooks if self._joint is None else self._points_of_policies
         if (resolved := self.attempt("hooks", lambda: points(hooks))) is not None:
             parts["hooks"] = resolved
         for policy in self._policies:
@@ -113,10 +114,24 @@ class RunBuilder(SectionBuilder):
     def _share_out(self) -> None:
         """Find out which policy acts for whom; one policy acts for all."""
         if policies_of(self._config.raw):
-            self._joint = self.attempt("model", partial(JointParts, self._config, self._assembly, self._problems))
+            self._joint = self.attempt("model", self._joint_parts)
             self._policies = [] if self._joint is None else list(self._joint.policies.values())
         else:
             self._policies = [PolicyBuilder(self._config, self._assembly, self._problems)]
+
+    def _joint_parts(self) -> Any:
+        def builder(name: str, assembly: Assembly) -> PolicyBuilder:
+            return PolicyBuilder(self._config.of_policy(name), assembly, self._problems, name)
+
+        joint_parts = lend("rlcore.run", "JointParts", SEVERAL)
+        return joint_parts(self._config, self._assembly, builder)
+
+    def _points_of_policies(self, hooks: list[Hook]) -> LoopHooks:
+        """Return the points of the run; hooks of a loss or buffer are called for the updates of its policy alone."""
+        joint = JointHooks(hooks, [policy.part_hooks() for policy in self._policies])
+        for number, policy in enumerate(self._policies):
+            policy.context.built["hooks"] = joint.of(number)
+        return joint
 
     def _join(self, kind: str) -> None:
         """Put the joint part of a kind in its place, where every one of several policies has its own."""

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from rlcore.config.sections import Config, Section
 from rlcore.config.validation import checked
+from rlcore.envs.checks import check_one_policy
 from rlcore.errors import ConfigError, NotBuiltError
-from rlcore.policies.shares import check_one_policy
 from rlcore.run.assembly import Assembly, hooks_of
 from rlcore.run.problems import BuildProblems
 from rlcore.training.checks import check_entries, check_memory, check_paces, warn_of_no_updates, writers_of

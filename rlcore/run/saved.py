@@ -13,12 +13,12 @@ from rlcore.config.changes import entries_of
 from rlcore.config.core import RunConfig
 from rlcore.config.file import read
 from rlcore.config.overrides import override
-from rlcore.config.policies import AGENTS
+from rlcore.config.policies import AGENTS, SEVERAL
 from rlcore.config.raw import ConfigFile, RawConfig
 from rlcore.config.validation import checked
 from rlcore.envs.spec_records import recorded_spec, spec_record
 from rlcore.errors import ConfigError, NoCheckpointError, did_you_mean
-from rlcore.policies.shares import assigned
+from rlcore.plugins.known import lend
 from rlcore.run.single_parts import open_backend
 from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE
 from rlcore.run_folder.origin import Origin, origin_in
@@ -208,4 +208,6 @@ def of_policy(saved: Saved, policy: str | None) -> Saved:
 def _spec_of(saved: Saved, policy: str) -> EnvSpec:
     """Return what a policy knows of the env, before any transform."""
     spec = recorded_spec(saved.env)
-    return assigned(spec, agents_of(saved)).spec(policy, spec)
+    shares = lend("rlcore.run", "assigned", SEVERAL)(spec, agents_of(saved))
+    own: EnvSpec = shares.spec(policy, spec)
+    return own

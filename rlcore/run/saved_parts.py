@@ -11,15 +11,14 @@ import torch
 
 from rlcore.config.core import PluginsConfig
 from rlcore.config.own_modules import places_in
-from rlcore.config.policies import AGENTS
+from rlcore.config.policies import AGENTS, SEVERAL
 from rlcore.config.raw import RawConfig
 from rlcore.config.reading import Section
 from rlcore.config.trust import OwnCode
 from rlcore.envs.spec_records import recorded_spec
 from rlcore.errors import ConfigError, StorageError
 from rlcore.plugins.host import PluginHost, loose_name
-from rlcore.policies.model import JointModel
-from rlcore.policies.shares import assigned
+from rlcore.plugins.known import lend
 from rlcore.run.assembly import Assembly, section_of
 from rlcore.run.saved import Saved, agents_of, models_of
 from rlcore.state.restoring import restore
@@ -100,7 +99,8 @@ class AgentBuilder:
             labels[f"transform.{number}"] = str(section.provided)
             assembly.transform(section, restored=True)
         parts = assembly.context.built
-        shares = assigned(spec, agents) if (agents := agents_of(saved)) else None
+        agents = agents_of(saved)
+        shares = lend("rlcore.run", "assigned", SEVERAL)(spec, agents) if agents else None
         models = {}
         for name, table in models_of(saved).items():
             section = self.section("model", {**table, "name": name or table.get("name", "model")})
@@ -110,7 +110,8 @@ class AgentBuilder:
         if shares is None:
             (parts["model"],) = models.values()
         else:
-            parts["model"] = JointModel(models, shares, parts["env_spec"], self.context.device)
+            joint_model = lend("rlcore.run", "JointModel", SEVERAL)
+            parts["model"] = joint_model(models, shares, parts["env_spec"], self.context.device)
             parts["policies"] = shares.policies
         components = assembly.stateful
         restore(components, {name: state for name, state in saved.states.items() if name in components}, {})

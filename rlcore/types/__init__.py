@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from rlcore.types.progress import Every as Every
     from rlcore.types.progress import Progress as Progress
     from rlcore.types.progress import unit_of as unit_of
+    from rlcore.types.records import ESTIMATED as ESTIMATED
     from rlcore.types.records import FIRST as FIRST
     from rlcore.types.records import MASK as MASK
     from rlcore.types.records import NEXT_POLICY_STATE as NEXT_POLICY_STATE
@@ -124,8 +125,8 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.part": "Part defines with_defaults",
         "rlcore.types.progress": "Clock ENDLESS Every Progress unit_of",
         "rlcore.types.records": (
-            "FIRST MASK NEXT_POLICY_STATE POLICY_STATE AgentSpec EnvSpec Episode EvaluationResult Key RunInfo State "
-            "Step"
+            "ESTIMATED FIRST MASK NEXT_POLICY_STATE POLICY_STATE AgentSpec EnvSpec Episode EvaluationResult Key "
+            "RunInfo State Step"
         ),
         "rlcore.types.settings": "FREE_AT_RESUME Interval Secret done_by",
         "rlcore.types.trainer": "ScriptTrainer Trainer",

@@ -31,15 +31,11 @@ ROOMS = {
     "learners": "types process plugins",
     "collectors": "types envs state",
     "buffers": "types",
-    "policies": "types hooks envs",
     "checkpoints": "files types config state",
     "run_folder": "files config checkpoints",
     "training": "files types process hooks plugins state loggers checkpoints",
     "core_hooks": "types process hooks state loggers learners run_folder training",
-    "run": (
-        "files types process hooks plugins config state envs loggers policies checkpoints run_folder training "
-        "core_hooks"
-    ),
+    "run": ("files types process hooks plugins config state envs loggers checkpoints run_folder training core_hooks"),
     "scripts": (
         "types hooks plugins config state envs loggers learners collectors buffers checkpoints training core_hooks run"
     ),

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Discrete
+from rlcore_plugin_policies.batches import OwnBatches
 from rlcore_plugin_reports.curves import read_metrics
 from rlcore_plugin_testing import check_resumed, difference, make_run
 
 import rlcore
 from rlcore.cli.command_line import main
 from rlcore.errors import ConfigError, EndOfData
-from rlcore.policies.batches import OwnBatches
 
 from .mixed import SECTIONS
 

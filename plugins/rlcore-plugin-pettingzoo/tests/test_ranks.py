@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from rlcore_plugin_policies.batches import OwnBatches
 from rlcore_plugin_testing import make_config
 from rlcore_plugin_testing.ranks import digests, in_ranks
 from rlcore_plugin_testing.train_command import TrainCommand, children
 
 from rlcore import hookimpl
-from rlcore.policies.batches import OwnBatches
 from rlcore.run.asked import ResumeOptions
 from rlcore.run.build import build
 

@@ -9,12 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rlcore.envs.transformed import observation_dtype
+from rlcore.envs import observation_dtype
 from rlcore.errors import ConfigError
-from rlcore.policies.joint import Form, Joint, form_of
-from rlcore.policies.shares import Shares
-from rlcore.types import EnvSpec, Key, Policy, has_memory
-from rlcore.types.models import policy_of
+from rlcore.types import EnvSpec, Key, Policy, has_memory, policy_of
+from rlcore_plugin_policies.joint import Form, Joint, form_of
+from rlcore_plugin_policies.shares import Shares
 
 if TYPE_CHECKING:
     import gymnasium

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlcore.policies.batches import OwnBatches
-from rlcore.types import Buffer, Progress
-from rlcore.types.part import with_defaults
+from rlcore.types import Buffer, Progress, with_defaults
+from rlcore_plugin_policies.batches import OwnBatches
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

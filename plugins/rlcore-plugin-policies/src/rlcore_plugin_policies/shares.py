@@ -7,6 +7,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from rlcore.envs import PassThrough, check_alike
 from rlcore.errors import ConfigError, did_you_mean
 from rlcore.types import AgentSpec, EnvSpec, Transform
 
@@ -64,22 +65,6 @@ def are_alike(agents: Sequence[AgentSpec]) -> bool:
     return all(agent[1:] == agents[0][1:] for agent in agents)
 
 
-def check_one_policy(spec: EnvSpec) -> None:
-    """Refuse one policy for agents that differ.
-
-    Raises:
-        ConfigError: names two of them.
-    """
-    for agent in spec.agents:
-        _check_like(agent, spec.agents[0], f"[env] id = {spec.id!r}: one policy acts for all agents", _TOLD)
-
-
-_TOLD = (
-    "give each kind of agent a policy, [model.NAME] with agents = [...], or make them alike by a wrapper, as of "
-    "SuperSuit"
-)
-
-
 def assigned(spec: EnvSpec, patterns: Mapping[str, Sequence[str]]) -> Shares:
     """Return which policy acts for which agent.
 
@@ -116,7 +101,7 @@ def assigned(spec: EnvSpec, patterns: Mapping[str, Sequence[str]]) -> Shares:
             raise ConfigError(f"{both} agents: both name {name!r} of env {spec.id!r}; one policy acts for an agent")
         policies += serving
     for agent, policy in zip(spec.agents, policies, strict=True):
-        _check_like(agent, spec.agents[policies.index(policy)], f"[model.{policy}] agents", "give them two policies")
+        check_alike(agent, spec.agents[policies.index(policy)], f"[model.{policy}] agents", "give them two policies")
     return Shares(policies)
 
 
@@ -126,19 +111,9 @@ def check_transforms(spec: EnvSpec, transforms: Sequence[Transform]) -> None:
     Raises:
         ConfigError: names the first one.
     """
-    from rlcore.envs.pass_through import PassThrough
-
     for transform in () if are_alike(spec.agents) else transforms:
         if not isinstance(transform, PassThrough) or type(transform).step is not PassThrough.step:
             raise ConfigError(
                 f"[[transform]] {type(transform).__name__} changes observations, and the agents of env {spec.id!r} "
                 "see different ones, each wide enough for all; put it into the game as a wrapper, or leave it out"
-            )
-
-
-def _check_like(agent: AgentSpec, first: AgentSpec, place: str, advice: str) -> None:
-    for kind, space, expected in zip(("observations", "actions"), agent[1:], first[1:], strict=True):
-        if space != expected:
-            raise ConfigError(
-                f"{place}: the {kind} of {agent.name!r} are {space}, and those of {first.name!r} {expected}; {advice}"
             )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlcore.errors import ConfigError
-from rlcore.policies.joint import Joint, form_of
-from rlcore.policies.model import JointPolicy
-from rlcore.policies.shares import Shares
+from rlcore_plugin_policies.joint import Joint, form_of
+from rlcore_plugin_policies.model import JointPolicy
+from rlcore_plugin_policies.shares import Shares
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlcore.errors import ConfigError
-from rlcore.policies.batches import OwnBatches
-from rlcore.types import Estimator, Key
-from rlcore.types.part import Part, with_defaults
-from rlcore.types.records import ESTIMATED
+from rlcore.types import ESTIMATED, Estimator, Key, Part, with_defaults
+from rlcore_plugin_policies.batches import OwnBatches
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

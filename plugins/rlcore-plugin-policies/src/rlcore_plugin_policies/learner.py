@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlcore.errors import EndOfEpoch
-from rlcore.policies.buffer import OwnMinibatch
-from rlcore.types import Group, Learner, Progress
-from rlcore.types.part import with_defaults
+from rlcore.types import Group, Learner, Progress, with_defaults
+from rlcore_plugin_policies.buffer import OwnMinibatch
 
 if TYPE_CHECKING:
     from torch import Tensor, optim

@@ -5,9 +5,10 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
 from rlcore_plugin_pettingzoo.spaces import AgentSpaces
+from rlcore_plugin_policies.shares import are_alike, assigned
 
+from rlcore.envs.checks import check_one_policy
 from rlcore.errors import ConfigError
-from rlcore.policies.shares import are_alike, assigned, check_one_policy
 from rlcore.types import AgentSpec, EnvSpec
 
 NARROW, WIDE = Box(-1, 1, (2,), np.float32), Box(-2, 1, (3, 2), np.float32)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from rlcore.config.sections import Config
 from rlcore.errors import ConfigError
-from rlcore.hooks.points import Hook, LoopHooks
-from rlcore.policies.batches import OwnBatches
-from rlcore.policies.buffer import JointBuffer
-from rlcore.policies.estimator import JointEstimator
-from rlcore.policies.learner import JointLearner, OwnLearner
-from rlcore.policies.model import JointModel
-from rlcore.policies.points import JointHooks
-from rlcore.policies.shares import assigned, check_transforms
-from rlcore.run.assembly import Assembly
-from rlcore.run.policy import PolicyBuilder
-from rlcore.run.problems import BuildProblems
-from rlcore.types import Collector, Key
-from rlcore.types.part import Part, defines, with_defaults
+from rlcore.run import Config
+from rlcore.types import Collector, Key, Part, defines, with_defaults
+from rlcore_plugin_policies.batches import OwnBatches
+from rlcore_plugin_policies.buffer import JointBuffer
+from rlcore_plugin_policies.estimator import JointEstimator
+from rlcore_plugin_policies.learner import JointLearner, OwnLearner
+from rlcore_plugin_policies.model import JointModel
+from rlcore_plugin_policies.shares import assigned, check_transforms
 
 
 class JointParts:
@@ -28,13 +22,16 @@ class JointParts:
     Args:
         config: with the sections of all.
         assembly: of the run; has envs and transforms.
-        problems: takes what is wrong with the parts of the policies.
+        builder: returns what builds the parts of a policy, by its name and the assembly of these parts.
+
+    Attributes:
+        policies: what builds the parts of each policy, by its name.
 
     Raises:
         ConfigError: the policies do not share the agents out.
     """
 
-    def __init__(self, config: Config, assembly: Assembly, problems: BuildProblems) -> None:
+    def __init__(self, config: Config, assembly: Any, builder: Callable[[str, Any], Any]) -> None:
         context = assembly.context
         if context.run.total_updates is not None:
             raise ConfigError(
@@ -46,10 +43,9 @@ class JointParts:
         self._shares = assigned(spec, {entry.policy: entry.agents for entry in config.sections["model"]})
         check_transforms(spec, context.transforms)
         context.built["policies"] = self._shares.policies
-        self.policies: dict[str, PolicyBuilder] = {}
-        for name in config.policies:
-            own = assembly.of_policy(self._shares.spec(name, spec))
-            self.policies[name] = PolicyBuilder(config.of_policy(name), own, problems, name)
+        self.policies = {
+            name: builder(name, assembly.of_policy(self._shares.spec(name, spec))) for name in config.policies
+        }
 
     def share_out_batches(self) -> OwnBatches:
         """Let the buffer of each policy know its share of what the collector collects.
@@ -68,14 +64,6 @@ class JointParts:
             own = policy.context.env_spec.num_envs
             policy.context.built["collector"] = _ShareOfCollector(collector, own, num_envs)
         return self._batches
-
-    def points(self, hooks: list[Hook]) -> LoopHooks:
-        """Return the points of the run; hooks of a loss or buffer are called for the updates of its policy alone."""
-        own = {name: {id(hook) for hook in policy.part_hooks()} for name, policy in self.policies.items()}
-        joint = JointHooks(hooks, {name: [h for h in hooks if id(h.instance) in ids] for name, ids in own.items()})
-        for name, policy in self.policies.items():
-            policy.context.built["hooks"] = joint.of(name)
-        return joint
 
     def model(self) -> JointModel:
         """Return the models as one."""

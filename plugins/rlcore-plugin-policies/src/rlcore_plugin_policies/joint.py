@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from rlcore.errors import PluginError
-from rlcore.policies.shares import Shares
+from rlcore_plugin_policies.shares import Shares
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from rlcore_plugin_policies.joint import Joint, form_of
+from rlcore_plugin_policies.shares import Shares
 
 from rlcore.errors import PluginError
-from rlcore.policies.joint import Joint, form_of
-from rlcore.policies.shares import Shares
 
 SHARES = Shares(["a", "b", "a"])
 
