@@ -6,7 +6,6 @@ import logging
 from typing import Any
 
 from rlcore.errors import ArgumentTypeError, ConfigError
-from rlcore.scripts.policies import check_policies
 from rlcore.types.progress import ENDLESS
 
 log = logging.getLogger(__name__)
@@ -17,8 +16,6 @@ def check(
     total_frames: Any,
     frame_skip: Any,
     loss_module: Any,
-    optimizer: Any,
-    optimization_stepper: Any,
     save_trainer_file: Any,
     checkpoint: Any,
     checkpoint_rotation: Any,
@@ -45,7 +42,6 @@ def check(
     for name, value in {"loss_module": loss_module, "checkpoint_metadata": checkpoint_metadata}.items():
         if value is not None and not callable(value):
             raise ArgumentTypeError(f"{name}: a {type(value).__name__} cannot be called")
-    check_policies(loss_module, optimizer, optimization_stepper)
     if checkpoint is not None and not isinstance(checkpoint, str):
         raise ArgumentTypeError(
             f"checkpoint: a {type(checkpoint).__name__}; expected the name of a checkpoint back end, such as "

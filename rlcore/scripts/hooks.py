@@ -8,7 +8,7 @@ from typing import Any
 from rlcore.core_hooks.optimizer import OptimizerHook
 from rlcore.core_hooks.target_net_updater import TargetNetUpdaterHook
 from rlcore.errors import ArgumentTypeError
-from rlcore.scripts.policies import OptimizerOfPolicy
+from rlcore.plugins.known import lend
 from rlcore.training.loop import Loop
 from rlcore.types.foreign import Stepping
 from rlcore.types.hook_parts import HookObject
@@ -25,7 +25,7 @@ def register_optimizers(trainer: Loop, optimizer: Any, taken_by_stepper: bool) -
         if taken_by_stepper:
             trainer.register_module(name, chosen)
         else:
-            hook = OptimizerOfPolicy(chosen, policy) if policy else OptimizerHook(chosen)
+            hook = lend("rlcore.scripts", "OptimizerOfPolicy")(chosen, policy) if policy else OptimizerHook(chosen)
             hook.register(trainer, name)
 
 

@@ -20,7 +20,6 @@ from rlcore.run.assembly import Assembly
 from rlcore.scripts import parts as made
 from rlcore.scripts.arguments import check, horizon
 from rlcore.scripts.hooks import Targets, register_optimizers, use_stepper
-from rlcore.scripts.policies import LossOfPolicies
 from rlcore.scripts.rotation import CheckpointRotation
 from rlcore.scripts.storage import load_checkpoint, metadata, open_storage
 from rlcore.training.loop import Loop
@@ -164,8 +163,9 @@ class Trainer(Carries, Loop):
     ) -> None:
         arguments = {name: value for name, value in locals().items() if name not in ("self", *_HANDED_OVER)}
         arguments["learner_backend_options"] = dict(learner_backend_options or {})
-        if isinstance(loss_module, Mapping):
-            arguments["loss_module"] = LossOfPolicies(loss_module)
+        if isinstance(loss_module, Mapping) or isinstance(optimizer, Mapping):
+            joined = lend("rlcore.scripts", "loss_of_policies", "Trainer(loss_module={policy: loss})")
+            arguments["loss_module"] = joined(loss_module, optimizer, optimization_stepper)
         check(**arguments)
         vars(self).update(arguments)
         self._latest: set[str] = set()

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from rlcore.types.loss import Loss as Loss
     from rlcore.types.mappings import FoundEntries as FoundEntries
     from rlcore.types.mappings import Rows as Rows
+    from rlcore.types.mappings import is_mapping as is_mapping
     from rlcore.types.models import Distribution as Distribution
     from rlcore.types.models import Model as Model
     from rlcore.types.models import Policy as Policy
@@ -117,7 +118,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.launcher": "Launcher",
         "rlcore.types.learning": "Estimator Learner PacedOptimizer Scheduler",
         "rlcore.types.loss": "Loss",
-        "rlcore.types.mappings": "FoundEntries Rows",
+        "rlcore.types.mappings": "FoundEntries Rows is_mapping",
         "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory policy_of",
         "rlcore.types.optional": "missing offers",
         "rlcore.types.outputs": "Checkpointer Logger Stateful",

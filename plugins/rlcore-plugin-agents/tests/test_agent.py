@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import gymnasium
 import numpy as np
 import pytest
 import torch
 
 import rlcore
-from rlcore.envs import PassThrough
+from rlcore.envs import Packed, PassThrough
 
 SPEC = rlcore.EnvSpec("line-v0", gymnasium.spaces.Box(-9, 9, (1,)), gymnasium.spaces.Box(-99, 99, (1,)), 1)
 
@@ -94,6 +96,13 @@ def test_samples_follow_from_the_seed():
 def test_observations_of_another_form_are_refused(observation, problem):
     with pytest.raises(rlcore.ConfigError, match=problem):
         rlcore.Agent(SPEC, [], Policy()).act(observation)
+
+
+def test_an_array_in_the_place_of_a_dict_is_refused_by_what_the_env_gives():
+    leaves = {"place": gymnasium.spaces.Box(-9, 9, (3,)), "speed": gymnasium.spaces.Box(-9, 9, (2,))}
+    spec = dataclasses.replace(SPEC, observation_space=Packed(leaves))
+    with pytest.raises(rlcore.ConfigError, match=r"shape \[5\]; env 'line-v0' gives Dict\('place': Box.*: pass one"):
+        rlcore.Agent(spec, [], Policy()).act(np.zeros(5))
 
 
 def test_an_action_outside_of_the_space_is_refused():

@@ -27,8 +27,8 @@ def without_the_plugin(monkeypatch):
 @pytest.mark.usefixtures("without_the_plugin")
 def test_several_policies_are_refused_where_it_is_not_installed():
     told = (
-        r"a run of several policies, \[model.NAME\], is provided by rlcore-plugin-policies, which is not installed: pip "
-        "install rlcore-plugin-policies"
+        r"a run of several policies, \[model.NAME\], is provided by rlcore-plugin-policies, which is not installed: "
+        "pip install rlcore-plugin-policies"
     )
     with pytest.raises(MissingPluginError, match=told):
         make_trainer(sections=SEVERAL)

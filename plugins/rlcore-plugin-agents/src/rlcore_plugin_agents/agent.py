@@ -201,8 +201,10 @@ class Agent:
             raise ConfigError(f"agent.act: the observation is no array of numbers{more}") from None
         single = shape == self._shape
         if not single and (shape[1:] != self._shape or len(shape) != len(self._shape) + 1 or not shape[0]):
+            space = self.observation_space
+            expected = space if isinstance(space, Packed) else list(self._shape)
             raise ConfigError(
-                f"agent.act: an observation of shape {list(shape)}; env {self.env_id!r} gives {list(self._shape)}: "
+                f"agent.act: an observation of shape {list(shape)}; env {self.env_id!r} gives {expected}: "
                 "pass one as the env gives it, or a batch with the envs in front"
             )
         try:

@@ -8,14 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rlcore.core_hooks.optimizer import OptimizerHook
+from rlcore import OptimizerHook
 from rlcore.errors import ArgumentTypeError, ConfigError, did_you_mean
-from rlcore.learners.joint import rows_of
-from rlcore.types.learning import Learner
-from rlcore.types.loss import Loss
-from rlcore.types.mappings import is_mapping
-from rlcore.types.part import with_defaults
-from rlcore.types.trainer import ScriptTrainer
+from rlcore.learners import rows_of
+from rlcore.types import Learner, Loss, ScriptTrainer, is_mapping, with_defaults
 
 
 class LossOfPolicies(nn.Module):
@@ -133,22 +129,35 @@ class _Updaters:
             updater.load_state_dict(state[name])
 
 
-def check_policies(loss: Any, optimizer: Any, stepper: Any) -> None:
+def loss_of_policies(loss: Any, optimizer: Any, stepper: Any) -> Any:
+    """Return the losses of several policies as one; any other loss as it is.
+
+    Args:
+        loss: a mapping from policies to losses, or one loss.
+        optimizer: likewise.
+        stepper: that takes the place of loss and step, or None.
+
+    Raises:
+        ArgumentTypeError: a loss cannot be called, or there is none.
+        ConfigError: the optimizers are not those of the policies.
+    """
+    joined = LossOfPolicies(loss) if isinstance(loss, Mapping) else loss
+    if optimizer is not None and stepper is None:
+        _check_optimizers(joined.policies if isinstance(joined, LossOfPolicies) else (), optimizer)
+    return joined
+
+
+def _check_optimizers(policies: tuple[str, ...], optimizer: Any) -> None:
     """Refuse optimizers that are not those of the policies.
 
     Raises:
         ConfigError: names one that has no optimizer, or an optimizer without a policy.
     """
-    policies = loss.policies if isinstance(loss, LossOfPolicies) else ()
-    if optimizer is None or stepper is not None:
-        return
     if not isinstance(optimizer, Mapping):
-        if policies:
-            raise ConfigError(
-                f"optimizer: loss_module has the policies {', '.join(policies)}; give an optimizer for each, "
-                f"{{{policies[0]!r}: ..., ...}}"
-            )
-        return
+        raise ConfigError(
+            f"optimizer: loss_module has the policies {', '.join(policies)}; give an optimizer for each, "
+            f"{{{policies[0]!r}: ..., ...}}"
+        )
     if not policies:
         raise ConfigError("optimizer: several of them by name are for a loss_module by name, {policy: loss}")
     for name in optimizer:
