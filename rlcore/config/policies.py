@@ -22,6 +22,7 @@ from rlcore.plugins.component import is_repeated
 OF_POLICIES: Final = ("model", "loss", "estimator", "optimizer", "scheduler", "buffer", "learner")
 AGENTS: Final = "agents"
 POLICY: Final = "policy"
+PLUGIN: Final = "policies"  # has the parts of a run with several
 SEVERAL: Final = "a run of several policies, [model.NAME],"  # in messages
 
 

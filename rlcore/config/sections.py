@@ -23,7 +23,7 @@ from rlcore.config.core import (
     default_use,
 )
 from rlcore.config.file import read
-from rlcore.config.policies import missing_sections, policy_problems, tables
+from rlcore.config.policies import PLUGIN, missing_sections, policies_of, policy_problems, tables
 from rlcore.config.problems import ConfigProblems
 from rlcore.config.raw import VERSIONS, RawConfig
 from rlcore.config.reading import Reading, sections_of
@@ -209,7 +209,8 @@ def validate(
     problems += _launcher_problems(ranks, host)
     problems += code.find_modules() if import_files else []
     broken = _load_files(code, host, problems) if import_files else set()
-    broken |= _load_plugins(raw, host, [*plugins.enable, *enable], problems)
+    of_policies = [PLUGIN] if policies_of(raw) and host.is_installed(PLUGIN) else []  # the builder says what is missing
+    broken |= _load_plugins(raw, host, [*plugins.enable, *enable, *of_policies], problems)
     if not import_files:
         broken |= {loose_name(Path(file)) for file in plugins.files}
     reading = Reading(raw, defaults, host, broken, problems)

@@ -56,6 +56,10 @@ class Player:
         pass
 
 
+def test_the_version_of_what_several_policies_need_belongs_to_their_run():
+    assert "rlcore-plugin-policies" in run_of().trainer.parts.provenance.versions
+
+
 def alone(policy, keys, batches):
     """Return the model of a run with one policy, trained on what the agents of another run lived through."""
     named = {name: {**table, "name": policy} for name, table in keys.items() if name in ("loss", "estimator", "buffer")}
