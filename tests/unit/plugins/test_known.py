@@ -1,6 +1,7 @@
 """What is published where, and what is lent; the generator of the reference holds the file against the plugins."""
 
 import importlib
+import re
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 import rlcore
 from rlcore import algorithms, helpers, learners, loggers
+from rlcore.config.policies import SEVERAL
 from rlcore.errors import MissingPluginError
 from rlcore.plugins.catalogue import PUBLISHED, Published
 from rlcore.plugins.known import lend, lent_to, published
@@ -18,7 +20,12 @@ ASKED_FOR = [
     ("rlcore.config", "is_example", "the examples"),
     ("rlcore_plugin_agents", "agent_html", "the picture of an agent"),
     ("rlcore_plugin_presets", "read_metrics", "the reading of curves"),
+    ("rlcore.run", "JointModel", SEVERAL),
+    ("rlcore.run", "JointParts", SEVERAL),
+    ("rlcore.run", "assigned", SEVERAL),
     ("rlcore.run", "plot_runs", "the drawing of curves"),
+    ("rlcore.scripts", "OptimizerOfPolicy", "rlcore.scripts.OptimizerOfPolicy"),
+    ("rlcore.scripts", "loss_of_policies", "Trainer(loss_module={policy: loss})"),
     ("rlcore.training", "merged", "a row over several ranks"),
 ]
 PLUGINS = Path(__file__).parents[3] / "plugins"
@@ -64,7 +71,9 @@ def test_what_the_core_asks_a_plugin_for_says_what_to_install_without_it(package
     assert lend(package, name, need) is getattr(importlib.import_module(f"{home}.{module}"), name)
     for imported in [*filter(lambda one: one.partition(".")[0] == home, sys.modules), home]:
         monkeypatch.setitem(sys.modules, imported, None)
-    with pytest.raises(MissingPluginError, match=f"^{need} is provided by rlcore-plugin-{plugin}, which is not inst"):
+    with pytest.raises(
+        MissingPluginError, match=f"^{re.escape(need)} is provided by rlcore-plugin-{plugin}, which is not inst"
+    ):
         lend(package, name, need)
 
 
