@@ -118,11 +118,11 @@ def pairs_of_dqn(weights: dict[str, Tensor], model: Any) -> Iterator[Pair]:
 
 def train_dqn_of_peer(written: dict[str, Any]) -> None:
     """Take the same updates with Stable-Baselines3's DQN, and print how the two compare."""
-    from sb3_tasks import TASKS
+    from sb3_tasks import Task
     from stable_baselines3.common.logger import configure
 
-    task = TASKS["dqn-cartpole"]
-    model: Any = task.algorithm("MlpPolicy", task.env_id, device="cpu", seed=1, **task.settings)
+    task = Task.named("dqn-cartpole")
+    model = task.model(task.env, 1)
     model.set_logger(configure(None, []))
     begin_alike(written, partial(pairs_of_dqn, model=model))
     model.replay_buffer = Minibatches(written["minibatches"], actions=lambda action: action.unsqueeze(-1))
