@@ -134,7 +134,7 @@ def test_two_hot_losses_weigh_the_two_bins_around(target, random):
     grid = binned.symexp_bins(binned.BINS).double()
     target = {"a bin": float(grid[40]), "last": float(grid[-1])}.get(target, target)
     logits = torch.tensor(random.normal(size=binned.BINS))
-    found = binned.two_hot_loss(logits.log_softmax(-1), torch.tensor(target, dtype=torch.float64), grid)
+    found = binned.two_hot_loss(logits.log_softmax(-1), torch.tensor([target], dtype=torch.float64), grid)
     assert found.item() == pytest.approx(plain.two_hot_loss(logits.numpy(), target, grid.numpy()))
 
 

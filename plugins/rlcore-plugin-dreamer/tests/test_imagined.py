@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from rlcore_plugin_dreamer.imagination import follow, imagine
+from rlcore_plugin_dreamer.imagination import follow, imagine, predict
 from rlcore_plugin_testing.contracts.data import observations
 from rlcore_plugin_testing.small_run import make_run
 
@@ -27,8 +27,11 @@ def test_states_are_inferred_where_an_observation_is_shown_and_predicted_elsewhe
         alone = follow(rssm, tokens, led, shown, uniform)
         inferred = follow(rssm, tokens, led, torch.ones_like(shown), uniform)
         begins = shown.view(-1, 1, 1)
+        expected = predict(model, alone.features())
         observed = rssm.observe(tokens[:, None], led[:, None], begins, rssm.initial(1), uniform[:, None]).latent
-    torch.testing.assert_close(alone.features(), imagined.features[:, 0])
+    for name in ("going", "critic", "actor"):
+        torch.testing.assert_close(getattr(expected, name), getattr(imagined.predicted, name)[:, 0])
+    assert expected.going.std() > 1e-4, "it tells states from each other"
     torch.testing.assert_close(inferred.features(), observed.features()[:, 0])
     assert not torch.equal(alone.features(), inferred.features())
 

@@ -37,18 +37,18 @@ def expectation(logits: Tensor, bins: Tensor) -> Tensor:
     return (probs[..., middle + 1 :] - probs[..., :middle].flip(-1)) @ bins[middle + 1 :]
 
 
-def two_hot_loss(log_probs: Tensor, target: Tensor, bins: Tensor) -> Tensor:
-    """Return the cross entropy `[...]` to the two bins around a target, each weighed by how near it is.
+def two_hot_loss(log_probs: Tensor, targets: Tensor, bins: Tensor) -> Tensor:
+    """Return the cross entropies `[..., target]` to the two bins around each target, weighed by how near they are.
 
     A target beyond the outermost bin is that bin.
 
     Args:
         log_probs: log-probabilities of the bins, `[..., bin]`.
-        target: `[...]`, without gradient.
+        targets: without gradient, `[..., target]`.
         bins: `[bin]`, ascending.
     """
     last = bins.shape[0] - 1
-    above = torch.searchsorted(bins, target.contiguous(), right=True).clamp(1, last)
+    above = torch.searchsorted(bins, targets.contiguous(), right=True).clamp(1, last)
     low, high = bins[above - 1], bins[above]
-    share = ((target - low) / (high - low)).clamp(0, 1).unsqueeze(-1)  # of the upper bin
-    return -two_hot(log_probs, (above - 1).unsqueeze(-1), share).squeeze(-1)
+    upper_share = ((targets - low) / (high - low)).clamp(0, 1)
+    return -two_hot(log_probs, above - 1, upper_share)

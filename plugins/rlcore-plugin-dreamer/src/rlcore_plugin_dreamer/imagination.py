@@ -10,58 +10,79 @@ from torch import Tensor
 
 from rlcore_plugin_dreamer.bins import expectation
 from rlcore_plugin_dreamer.categorical import sample
+from rlcore_plugin_dreamer.layers import outputs_of
 from rlcore_plugin_dreamer.rssm import RSSM, Arranged, Latent
 
 if TYPE_CHECKING:
     from rlcore_plugin_dreamer.model import DreamerModel
 
 
-class Imagined(NamedTuple):
-    """Imagined steps, without gradient.
+class Predicted(NamedTuple):
+    """What heads say of states, `[row, ...]`; those that learn from it have a gradient.
 
     Attributes:
-        features: of the states, the first of which are the given ones, `[step + 1, row, feature]`.
-        action: encoded, in all but the last, `[step, row, action]`.
-        reward: that each state comes with, `[step + 1, row]`.
-        going: the discount where an episode goes on after it, likewise.
-        slow: values by the slow critic, likewise.
+        reward: that a state comes with, `[row]`.
+        going: the discount where an episode goes on after it, `[row]`.
+        value: of the state, `[row]`.
+        slow: the same by the slow critic, `[row]`.
+        critic: log-probabilities of the value, `[row, bin]`.
+        actor: parameters of the distribution over actions, `[row, parameter]`.
     """
 
-    features: Tensor
-    action: Tensor
     reward: Tensor
     going: Tensor
+    value: Tensor
     slow: Tensor
+    critic: Tensor
+    actor: Tensor
+
+
+class Imagined(NamedTuple):
+    """Imagined steps.
+
+    Attributes:
+        predicted: of the states, the first of which are the given ones, `[step + 1, row, ...]`.
+        action: encoded, in all but the last, `[step, row, action]`.
+    """
+
+    predicted: Predicted
+    action: Tensor
 
 
 # takes what `imagine_step` takes, and returns what it returns; likewise `predict`
-ImagineStep: TypeAlias = Callable[..., tuple[Tensor, Tensor, Tensor]]
-Predict: TypeAlias = Callable[..., tuple[Tensor, Tensor, Tensor]]
+ImagineStep: TypeAlias = Callable[..., tuple[Tensor, Tensor]]
+Predict: TypeAlias = Callable[..., Predicted]
 
 
+@torch.no_grad()
 def imagine_step(
-    model: DreamerModel, arranged: Arranged, features: Tensor, uniform: Tensor, noise: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the deterministic states and latents that follow from actions of the actor, and these actions, encoded.
+    model: DreamerModel, arranged: Arranged, features: Tensor, parameters: Tensor, uniform: Tensor, noise: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return the features of the states that follow from actions of the actor, and these actions, encoded.
 
     Args:
-        model: has the actor.
+        model: predicts what follows.
         arranged: weights of its recurrent model.
         features: of the states, `[row, feature]`.
+        parameters: of the distribution over their actions, `[row, parameter]`.
         uniform: numbers in [0, 1), `[row, latent]`.
         noise: of the actions, `[row, noise of an action]`.
     """
     rssm = model.rssm
-    action = model.actions.sample(model.actor(features), noise)
+    action = model.actions.sample(parameters, noise)
     deter, stoch = torch.split(features, [rssm.deter, rssm.stoch], -1)
     deter = rssm.transition(arranged, deter, stoch, rssm.encoded_action(action))
-    return deter, rssm.predicted(deter, uniform), action
+    return torch.cat([deter, rssm.predicted(deter, uniform)], -1), action
 
 
-def predict(model: DreamerModel, features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return rewards, discounts and values of the slow critic, `[row]`, of states `[row, feature]`."""
-    reward, slow = (expectation(head(features), model.bins) for head in (model.reward, model.target_critic))
-    return reward, model.continuation(features).squeeze(-1).sigmoid(), slow
+def predict(model: DreamerModel, features: Tensor) -> Predicted:
+    """Return what heads say of states `[row, feature]`; actor and critic, which learn from it, with a gradient."""
+    critic, actor = model.critic(features), model.actor(features)
+    with torch.no_grad():
+        reward, going, slow = outputs_of([model.reward, model.continuation, model.target_critic], features)
+        reward, value, slow = (expectation(logits, model.bins) for logits in (reward, critic, slow))
+        going = going.squeeze(-1).sigmoid()
+    return Predicted(reward, going, value, slow, critic.log_softmax(-1), actor)
 
 
 def imagine(
@@ -82,19 +103,16 @@ def imagine(
         step: what `imagine_step` computes.
         predict: what `predict` computes.
     """
-    first, encoded = start.features(), []
     with torch.no_grad():
-        arranged, features = model.rssm.arranged(), first.new_empty(len(noise) + 1, *first.shape)
-        features[0] = first
-        # step by step: the features of one step stay in the cache, and those of all would be read for each head
-        predictions = [predict(model, features[0])]
-        for time, noises in enumerate(zip(uniform, noise, strict=True)):
-            deter, stoch, action = step(model, arranged, features[time], *noises)
-            torch.cat([deter, stoch], -1, out=features[time + 1])
-            predictions.append(predict(model, features[time + 1]))
-            encoded.append(action)
-        reward, going, slow = map(torch.stack, zip(*predictions, strict=True))
-    return Imagined(features, torch.stack(encoded), reward, going, slow)
+        arranged = model.rssm.arranged()
+    features, actions = start.features(), []
+    # step by step: the features of one step stay in the cache, and those of all would be read for each head
+    predictions = [predict(model, features)]
+    for noises in zip(uniform, noise, strict=True):
+        features, action = step(model, arranged, features, predictions[-1].actor.detach(), *noises)
+        predictions.append(predict(model, features))
+        actions.append(action)
+    return Imagined(Predicted(*map(torch.stack, zip(*predictions, strict=True))), torch.stack(actions))
 
 
 @torch.no_grad()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
@@ -97,6 +97,15 @@ class Head(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the outputs `[..., output]`."""
         return self.out(self.hidden(inputs))  # type: ignore[no-any-return]
+
+
+def outputs_of(heads: Sequence[Head], inputs: Tensor) -> list[Tensor]:
+    """Return the outputs `[..., output]` of heads with the same inputs; their first linear maps are one product."""
+    firsts: list[Any] = [head.hidden[0] for head in heads]
+    weight, bias = (torch.cat([getattr(first.linear, name) for first in firsts]) for name in ("weight", "bias"))
+    parts = torch.split(functional.linear(inputs, weight, bias), [first.linear.out_features for first in firsts], -1)
+    hidden = (first.activated(part) for first, part in zip(firsts, parts, strict=True))
+    return [head.out(head.hidden[1:](rows)) for head, rows in zip(heads, hidden, strict=True)]
 
 
 def hidden_layers(inputs: int, sizes: Sequence[int], generator: torch.Generator) -> nn.Sequential:

@@ -13,7 +13,7 @@ from torch.nn import functional
 from rlcore.errors import ConfigError
 from rlcore.learners import TargetUpdater
 from rlcore.types import FIRST, MASK, POLICY_STATE, Context, Key, Loss
-from rlcore_plugin_dreamer.bins import expectation, two_hot_loss
+from rlcore_plugin_dreamer.bins import two_hot_loss
 from rlcore_plugin_dreamer.categorical import divergence
 from rlcore_plugin_dreamer.imagination import Imagined, imagine, imagine_step, predict
 from rlcore_plugin_dreamer.model import DreamerModel
@@ -26,7 +26,7 @@ class Parts(NamedTuple):
     """Functions of tensors that most of the loss is made of; a compiled one may stand in the place of each.
 
     Attributes:
-        observe: a step of observed sequences.
+        observe: a few steps of observed sequences.
         imagine: a step of imagined ones.
         predict: what heads say of their states.
         world: the loss of the world model.
@@ -99,7 +99,7 @@ class DreamerLoss(nn.Module, Loss):
         self._config = config
         self._discount = 1 - 1 / config.discount_horizon
         self._parts = Parts(
-            model.rssm.observe_step, imagine_step, predict, self._world, self._behaviour, self._replayed
+            model.rssm.observe_steps, imagine_step, predict, self._world, self._behaviour, self._replayed
         )
         moved: list[tuple[nn.Module, nn.Module]] = [
             (model.critic, model.target_critic),
@@ -158,7 +158,7 @@ class DreamerLoss(nn.Module, Loss):
         noises = minibatch["prior_noise"], minibatch["action_noise"]
         imagined = imagine(self.model, start, *noises, parts.imagine, parts.predict)
         actor, critic, returns, found = parts.behaviour(imagined, sequences.counts.flatten())
-        begin = (returns[0].view_as(sequences.counts), imagined.slow[0].view_as(sequences.counts))
+        begin = (returns[0].view_as(sequences.counts), imagined.predicted.slow[0].view_as(sequences.counts))
         replayed = parts.replayed(sequences, observed.latent, *begin)
         losses = {
             "loss_world": world,
@@ -189,7 +189,9 @@ class DreamerLoss(nn.Module, Loss):
         dynamics = divergence(posterior.detach(), prior).clamp(min=config.free_nats)
         representation = divergence(posterior, prior.detach()).clamp(min=config.free_nats)
         observation = model.decoder.loss(model.decoder(*observed.latent), sequences.observation)
-        reward = two_hot_loss(model.reward(features).log_softmax(-1), sequences.reward, model.bins)
+        reward = two_hot_loss(
+            model.reward(features).log_softmax(-1), sequences.reward.unsqueeze(-1), model.bins
+        ).squeeze(-1)
         logits = model.continuation(features).squeeze(-1)
         continuation = functional.binary_cross_entropy_with_logits(logits, sequences.going, reduction="none")
         counts = sequences.counts
@@ -212,21 +214,19 @@ class DreamerLoss(nn.Module, Loss):
             counts: which rows count, `[row]`.
         """
         config, model = self._config, self.model
-        features, going = imagined.features, imagined.going
-        logits = model.critic(features)
+        reward, going, value, slow, log_probs, parameters = imagined.predicted
         with torch.no_grad():
-            value = expectation(logits, model.bins)
             mix = torch.full_like(going[1:], config.lam)
-            returns = lambda_returns(imagined.reward[1:], going[1:], value[1:], mix)
+            returns = lambda_returns(reward[1:], going[1:], value[1:], mix)
             shown = counts.expand_as(returns)
             bounds = model.return_bounds.moved(returns, shown, config.return_rate)
             model.latest_bounds.bounds.copy_(bounds)
             scale = (bounds[1] - bounds[0]).clamp(min=config.return_limit)
             advantage = (returns - value[:-1]) / scale
             weight = going.cumprod(0)[:-1]
-        log_prob, entropy = model.actions.log_prob_and_entropy(model.actor(features[:-1]), imagined.action)
+        log_prob, entropy = model.actions.log_prob_and_entropy(parameters[:-1], imagined.action)
         actor = -weight * (log_prob * advantage + config.entropy_scale * entropy)
-        critic = weight * self._towards(logits[:-1], returns, imagined.slow[:-1])
+        critic = weight * self._towards(log_probs[:-1], returns, slow[:-1])
         metrics = {
             "return": mean_of(returns, shown),
             "return_scale": scale,
@@ -249,13 +249,13 @@ class DreamerLoss(nn.Module, Loss):
             return features.new_zeros(())
         mix = config.lam * sequences.trained[1:].to(returns.dtype)
         target = lambda_returns(sequences.reward[1:], sequences.going[1:], returns[1:], mix)
-        loss = self._towards(self.model.critic(features[:-1]), target, slow[:-1])
+        loss = self._towards(self.model.critic(features[:-1]).log_softmax(-1), target, slow[:-1])
         return mean_of(loss, sequences.trained[:-1])
 
-    def _towards(self, logits: Tensor, target: Tensor, slow: Tensor) -> Tensor:
+    def _towards(self, log_probs: Tensor, target: Tensor, slow: Tensor) -> Tensor:
         """Return the loss of values towards returns, and towards the values of the slow critic."""
-        bins, log_probs = self.model.bins, logits.log_softmax(-1)
-        return two_hot_loss(log_probs, target, bins) + self._config.slow_scale * two_hot_loss(log_probs, slow, bins)
+        losses = two_hot_loss(log_probs, torch.stack([target, slow], -1), self.model.bins)
+        return losses[..., 0] + self._config.slow_scale * losses[..., 1]
 
 
 def mean_of(values: Tensor, counts: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -58,8 +58,11 @@ class Observed(NamedTuple):
     posterior: Tensor
 
 
-# takes what `RSSM.observe_step` takes, and returns what it returns
-ObserveStep: TypeAlias = Callable[..., tuple[Tensor, Tensor, Tensor]]
+# takes what `RSSM.observe_steps` takes, and returns what it returns
+ObserveSteps: TypeAlias = Callable[..., tuple[Tensor, Tensor, Tensor]]
+
+# steps of one call at most: calls of compiled functions cost time, and long ones take long to compile
+_AT_ONCE: Final = 6
 
 
 class RSSM(nn.Module):
@@ -158,7 +161,7 @@ class RSSM(nn.Module):
         hidden = self.posterior_hidden.activated(torch.addmm(prepared, deter, arranged.of_deter))
         return mixed(self._by_latent(self.posterior_logits(hidden)), self._unimix)
 
-    def observe_step(
+    def observe_steps(
         self,
         arranged: Arranged,
         deter: Tensor,
@@ -168,20 +171,28 @@ class RSSM(nn.Module):
         prepared: Tensor,
         uniform: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the states after an observation and the log-probabilities of their latents.
+        """Return the states after a few observations and the log-probabilities of their latents, `[time, row, ...]`.
 
         Args:
             arranged: weights.
-            deter: deterministic states before it.
-            stoch: latents before it.
-            keep: 1; or 0 where the observation begins an episode, `[row, 1]`.
-            action: encoded, that led to it.
+            deter: deterministic states before them, `[row, deter]`.
+            stoch: latents before them.
+            keep: 1; or 0 where an observation begins an episode, `[time, row, 1]`.
+            action: encoded, that led to each.
             prepared: of its tokens.
-            uniform: numbers in [0, 1), `[row, latent]`.
+            uniform: numbers in [0, 1), `[time, row, latent]`.
         """
-        deter = self.transition(arranged, deter * keep, stoch * keep, action)
-        log_probs = self.posterior(arranged, deter, prepared)
-        return deter, self.sampled(log_probs, uniform), log_probs
+        deters, stochs, posteriors = [], [], []
+        for its_keep, its_action, its_prepared, its_uniform in zip(
+            keep.unbind(), action.unbind(), prepared.unbind(), uniform.unbind(), strict=True
+        ):
+            deter = self.transition(arranged, deter * its_keep, stoch * its_keep, its_action)
+            log_probs = self.posterior(arranged, deter, its_prepared)
+            stoch = self.sampled(log_probs, its_uniform)
+            deters.append(deter)
+            stochs.append(stoch)
+            posteriors.append(log_probs)
+        return torch.stack(deters), torch.stack(stochs), torch.stack(posteriors)
 
     def observe(
         self,
@@ -190,7 +201,7 @@ class RSSM(nn.Module):
         first: Tensor,
         begin: Latent,
         uniform: Tensor,
-        step: ObserveStep | None = None,
+        steps: ObserveSteps | None = None,
     ) -> Observed:
         """Infer the states of sequences.
 
@@ -200,21 +211,23 @@ class RSSM(nn.Module):
             first: which observations begin an episode, `[time, sequence, 1]`.
             begin: the state before the first observation, `[sequence, ...]`.
             uniform: numbers in [0, 1), `[time, sequence, latent]`.
-            step: what `observe_step` computes; None for itself.
+            steps: what `observe_steps` computes; None for itself.
         """
-        step, arranged, going = step or self.observe_step, self.arranged(), first.logical_not()
+        steps, arranged, going = steps or self.observe_steps, self.arranged(), first.logical_not()
         prepared, from_action = self.prepared(arranged, tokens), self.encoded_action(torch.where(first, 0, action))
         deter, stoch = begin.deter.contiguous(), begin.stoch.contiguous()  # as those of all further steps
-        deters, stochs, posteriors = [], [], []
-        # unbound at once: the gradient of a single row would fill those of all others with zeros, in each step
-        rows = (going.to(deter.dtype).unbind(), from_action.unbind(), prepared.unbind(), uniform.unbind())
-        for of_step in zip(*rows, strict=True):
-            deter, stoch, log_probs = step(arranged, deter, stoch, *of_step)
-            deters.append(deter)
-            stochs.append(stoch)
-            posteriors.append(log_probs)
-        states = Latent(torch.stack(deters), torch.stack(stochs))
-        return Observed(states, torch.stack(posteriors))
+        # all calls have equally many steps: each other number would be compiled too
+        times = len(tokens)
+        at_once = max(count for count in range(1, _AT_ONCE + 1) if times % count == 0)
+        # split at once: the gradient of a single part would fill those of all others with zeros, in each step
+        parts = (torch.split(part, at_once) for part in (going.to(deter.dtype), from_action, prepared, uniform))
+        results = []
+        for of_steps in zip(*parts, strict=True):
+            states = steps(arranged, deter, stoch, *of_steps)
+            deter, stoch = states[0][-1], states[1][-1]
+            results.append(states)
+        deters, stochs, posteriors = map(torch.cat, zip(*results, strict=True))
+        return Observed(Latent(deters, stochs), posteriors)
 
     def sampled(self, log_probs: Tensor, uniform: Tensor) -> Tensor:
         """Return one-hot latents `[..., latent * class]`, with the gradient of their probabilities."""

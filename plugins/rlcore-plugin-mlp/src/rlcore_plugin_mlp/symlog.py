@@ -17,13 +17,13 @@ def symexp(values: Tensor) -> Tensor:
 
 
 def two_hot(values: Tensor, lower: Tensor, upper_share: Tensor) -> Tensor:
-    """Return the mean `[..., 1]` of what two neighbouring bins have, with a gradient for it.
+    """Return the means `[..., pair]` of what two neighbouring bins have, with a gradient for it.
 
     Args:
         values: of the bins, such as their log-probabilities, `[..., bin]`.
-        lower: number of the lower bin, int64 `[..., 1]`.
-        upper_share: weight of the bin above it, between 0 and 1, `[..., 1]`.
+        lower: numbers of the lower bins, int64 `[..., pair]`.
+        upper_share: weights of the bins above them, between 0 and 1, `[..., pair]`.
     """
     # gathered together: the gradient of each gather is a tensor of all bins
-    both = values.gather(-1, torch.cat([lower, lower + 1], -1))
-    return torch.lerp(both[..., :1], both[..., 1:], upper_share)
+    low, high = values.gather(-1, torch.cat([lower, lower + 1], -1)).chunk(2, -1)
+    return torch.lerp(low, high, upper_share)
