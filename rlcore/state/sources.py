@@ -74,18 +74,18 @@ def modules_of(part: Any) -> Iterator[str]:
 
 
 def _reached(roots: Iterable[str], owners: Mapping[str, str]) -> Iterator[str]:
-    """Yield the modules that the roots import, and those that these import, without installed libraries."""
+    """Yield the roots, the modules that they import, and those that these import, without installed libraries."""
     waiting, met = list(roots), set(roots)
     while waiting:
-        module = sys.modules.get(waiting.pop())
-        if module is None or _top(module.__name__) == _CORE or not _is_own(module, owners):
+        name = waiting.pop()
+        module = sys.modules.get(name)
+        if module is None or not _is_own(module, owners):
             continue
-        for name in _used_by(module) - met:
-            met.add(name)
-            used = sys.modules.get(name)
-            if used is not None and _is_own(used, owners):
-                waiting.append(name)
-                yield name
+        yield name
+        if _top(name) != _CORE:
+            used = (_used_by_plugin if _top(name) in owners else _used_by)(module) - met
+            met |= used
+            waiting += used
 
 
 def _used_by(module: ModuleType) -> set[str]:
@@ -95,6 +95,10 @@ def _used_by(module: ModuleType) -> set[str]:
     return modules | {
         str(value.__module__ if isinstance(value, type | FunctionType) else type(value).__module__) for value in values
     }
+
+
+# cached, as a process goes on with the code that it imported
+_used_by_plugin = cache(_used_by)
 
 
 def _is_own(module: ModuleType, owners: Mapping[str, str]) -> bool:

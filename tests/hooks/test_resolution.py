@@ -171,7 +171,7 @@ def test_properties_of_a_hook_are_not_executed():
         def post_steps(self):
             pass
 
-    assert marked(Touchy()) == ["post_steps"]
+    assert list(marked(Touchy())) == ["post_steps"]
     assert resolved(Touchy()).used("post_steps")
 
 
@@ -180,7 +180,7 @@ def test_the_marks_of_a_module_are_found_whatever_it_tells_dir():
     exec("def __dir__(): return ['imported_when_asked_for']", vars(module))
     module.provide_components = hookimpl(lambda: [])
     assert dir(module) == ["imported_when_asked_for"]
-    assert marked(module) == ["provide_components"]
+    assert list(marked(module)) == ["provide_components"]
 
 
 def test_specs_take_arguments_that_hooks_may_ask_for():
@@ -272,6 +272,29 @@ def test_the_state_of_each_hook_instance_is_restored(counters):
     assert "hook.named: restored" in [str(line) for line in second.report]
     second.trainer.train()
     assert [hook.instance.count for hook in second.trainer.hooks.hooks] == [30, 3, 9]
+
+
+class Weighs(torch.nn.Linear):
+    """A hook with weights, as one that learns what rewards novelty is; `dir` names them besides its methods."""
+
+    @hookimpl
+    def post_steps(self):
+        with torch.no_grad():
+            self.weight += 1
+
+
+def test_a_hook_may_be_a_module_with_weights(write_config):
+    path = write_config(run={"total_frames": 64}, checkpoint={"use": "testing:toy", "every": 32})
+    whole, first, second = (Weighs(2, 1) for _ in range(3))
+    first.load_state_dict(whole.state_dict())
+    start = whole.weight.clone()
+    rlcore.build(rlcore.load_config(path), write=False, hooks=[whole]).trainer.train()
+    run = rlcore.build(rlcore.load_config(path), hooks=[first])
+    run.trainer.stop_at = 32
+    run.trainer.train()
+    rlcore.build(rlcore.load_config(path), resume=True, hooks=[second]).trainer.train()
+    assert torch.equal(second.weight, whole.weight)
+    assert torch.equal(whole.weight, start + 2)
 
 
 def test_hooks_of_the_config_come_before_those_of_a_script(counters):
