@@ -56,7 +56,22 @@ def is_done(row: Row) -> bool:
     return bool(_exit(row).get("code") == 0)
 
 
-def why_failed(row: Row) -> str:
+def is_begun(row: Row) -> bool:
+    """Return False: a command is begun again from the start, whatever its script saved."""
+    return False
+
+
+def saved(row: Row) -> int:
+    """Return 0: a command says nothing of checkpoints."""
+    return 0
+
+
+def reached(row: Row) -> tuple[int, int]:
+    """Return zeros: a command does not say how far it is."""
+    return 0, 0
+
+
+def why_failed(row: Row, pid: int, printed_before: int) -> str:
     """Return the exit code of the command, and the last line that it printed."""
     code = _exit(row).get("code")
     lines = [line for line in row.log.read_text(errors="replace").splitlines() if line.strip()]

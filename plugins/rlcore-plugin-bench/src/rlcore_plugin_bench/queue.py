@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
-import signal
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from rlcore.errors import ConfigError
 from rlcore.files import Lock, in_use
-from rlcore_plugin_bench import peer_row, rlcore_row
+from rlcore_plugin_bench import peer_row
+from rlcore_plugin_bench.finishing import finished, note_identity, noted_identity
+from rlcore_plugin_bench.forecast import Forecast
 from rlcore_plugin_bench.identity import Identity, differences, identity_of
-from rlcore_plugin_bench.machine import machine
-from rlcore_plugin_bench.row import COMMAND, Row, portable
-from rlcore_plugin_bench.stored_row import StoredRow, read_row, write_row
-from rlcore_plugin_bench.texts import duration
+from rlcore_plugin_bench.row import Row
+from rlcore_plugin_bench.running import Running
+from rlcore_plugin_bench.sides import side_of
+from rlcore_plugin_bench.stored_row import read_row, write_row
 
 log = logging.getLogger(__name__)
 
@@ -29,46 +28,9 @@ _POLL: Final = 0.1
 _REMOVE_SECONDS: Final = 5.0
 # how often a run that is killed without getting any further is resumed
 _TRIES: Final = 3
-# seconds that a run trains before its speed counts
-_MEASURED: Final = 10.0
-_IDENTITY: Final = "identity.json"
 Again: TypeAlias = Literal["none", "stale", "all"]
 # exit codes of a process that a signal ended, or that a signal stopped with its state saved
 _BY_SIGNAL: Final = range(129, 144)
-
-
-@dataclass
-class Running:
-    """A row that this queue has claimed.
-
-    Attributes:
-        row: the row.
-        lock: keeps other queues from the row.
-        process: None where a process of an earlier queue still works on it.
-        began: when its process was started.
-        printed_before: bytes in its log then.
-        measured_from: when the speed began to be measured, and the frames then; None before the first frame.
-        stopped: whether it was asked to stop, as it cannot finish in time.
-    """
-
-    row: Row
-    lock: Lock
-    process: subprocess.Popen[bytes] | None
-    began: float
-    printed_before: int = 0
-    measured_from: tuple[float, int] | None = None
-    from_frame: int = 0
-    stopped: bool = False
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether nobody works on it any more."""
-        return not in_use(self.row.run) if self.process is None else self.process.poll() is not None
-
-    def stop(self) -> None:
-        """Ask it to save its state and end."""
-        if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
 
 
 @dataclass
@@ -116,9 +78,7 @@ class Queue:
         self._pythons, self._jobs, self._stops = pythons, jobs, stops
         self._waiting = list(rows)
         self._again, self._discard = again, discard
-        self._deadline = None if max_time is None else time.monotonic() + max_time
-        self._measured = _MEASURED if max_time is None else min(_MEASURED, max_time / 10)
-        self._walls = dict(walls or {})
+        self._forecast = Forecast(max_time, walls or {})
         self._made = time.time()
         self._running: list[Running] = []
         self._idle: Counter[str] = Counter()
@@ -133,7 +93,7 @@ class Queue:
                 for running in [running for running in self._running if running.has_ended]:
                     self._running.remove(running)
                     self._ended(running)
-                self._look_at_clock()
+                self._stop_late()
                 for _ in self._stops[self._passed_on :]:
                     self._passed_on += 1
                     self._stop_all()
@@ -200,8 +160,7 @@ class Queue:
 
     def _is_finished(self, row: Row, identity: Identity) -> bool:
         """Return whether an earlier queue was killed between the end of a run and its row."""
-        done = rlcore_row.is_done(row) if row.how.kind == "rlcore" else peer_row.is_done(row)
-        begun = read_identity(row)
+        done, begun = side_of(row).is_done(row), noted_identity(row)
         same = begun is not None and not any(differences(begun.inputs, identity))
         if row.run.exists() and not same:
             log.info("%s: its run was begun with other settings; it starts over", row)
@@ -211,19 +170,9 @@ class Queue:
         return done
 
     def _is_in_time(self, row: Row) -> bool:
-        """Return whether a row would finish in time, as far as others of its method tell."""
-        if self._deadline is None:
-            return True
-        left = self._deadline - time.monotonic()
-        needs = self._walls.get((row.task, row.method))
-        now, total = rlcore_row.reached(row) if row.how.kind == "rlcore" else (0, 0)
-        if needs is not None and total:
-            needs *= 1 - now / total
-        if left > 0 and (needs is None or needs <= left):
-            return True
-        takes = "" if needs is None else f"needs about {duration(needs)}, and "
-        self._late(row, f"not begun: {takes}{duration(max(left, 0))} are left")
-        return False
+        if why := self._forecast.why_not_begun(row):
+            self._late(row, why)
+        return why is None
 
     def _late(self, row: Row, why: str) -> None:
         self.outcome.late[str(row)] = why
@@ -233,46 +182,34 @@ class Queue:
         return peer_row.interpreter(row, self._pythons)
 
     def _start(self, row: Row, lock: Lock, identity: Identity) -> None:
-        (row.folder / _IDENTITY).write_text(json.dumps({"inputs": identity.inputs, "versions": identity.versions}))
+        note_identity(row, identity)
         before = row.log.stat().st_size if row.log.exists() else 0
-        environment = peer_row.threads()
-        from_frame, resumed = 0, False
-        if row.how.kind == "rlcore":
-            resumed = rlcore_row.is_begun(row)
-            from_frame = rlcore_row.saved(row) if resumed else 0
-            process = rlcore_row.start(row, environment)
-        else:
-            python = self._python(row)
-            assert python is not None
-            process = peer_row.start(row, python, environment)
-        self._running.append(Running(row, lock, process, time.monotonic(), before, from_frame=from_frame))
+        side, python = side_of(row), self._python(row)
+        assert python is not None
+        resumed = side.is_begun(row)
+        from_frame = side.saved(row) if resumed else 0
+        process = side.start(row, python, peer_row.threads())
+        self._running.append(Running(row, lock, process, time.monotonic(), before, from_frame))
         log.info("%s: %s", row, f"resumed at {from_frame:,}" if resumed else "begun")
 
     def _ended(self, running: Running) -> None:
         """Store a row whose process ended well; go on with one that was killed."""
-        row = running.row
-        done = rlcore_row.is_done(row) if row.how.kind == "rlcore" else peer_row.is_done(row)
-        code = None if running.process is None else running.process.poll()
-        if done:
+        row, process = running.row, running.process
+        code = None if process is None else process.poll()
+        if side_of(row).is_done(row):
             self._store(row, running)
         elif running.stopped or self._stops:
             log.info("%s: stopped; the next run goes on with it", row)
-        elif running.process is None or code is None or code < 0 or code in _BY_SIGNAL:
+        elif process is None or code is None or code < 0 or code in _BY_SIGNAL:
             self._go_on(running)
         else:
-            pid = running.process.pid
-            self._fail(
-                row,
-                rlcore_row.why_failed(row, pid, running.printed_before)
-                if row.how.kind == "rlcore"
-                else peer_row.why_failed(row),
-            )
+            self._fail(row, side_of(row).why_failed(row, process.pid, running.printed_before))
         running.lock.release()
 
     def _go_on(self, running: Running) -> None:
         """Run a row again whose process was killed, unless that happens without it getting any further."""
         row = running.row
-        further = row.how.kind == "rlcore" and rlcore_row.saved(row) > running.from_frame
+        further = side_of(row).saved(row) > running.from_frame
         self._idle[str(row)] = 0 if further else self._idle[str(row)] + 1
         if self._idle[str(row)] >= _TRIES:
             self._fail(row, f"its process was killed {_TRIES} times without getting any further")
@@ -286,50 +223,25 @@ class Queue:
 
     def _store(self, row: Row, running: Running | None) -> None:
         try:
-            stored = finished(row, running)
+            stored = finished(row, side_of(row).wall_of(row) if running is None else running.wall)
         except ConfigError as error:
             self._fail(row, str(error))
             return
         write_row(row.stored, stored)
         self.outcome.done.append(str(row))
         if stored.wall is not None:
-            self._walls.setdefault((row.task, row.method), stored.wall)
+            self._forecast.note(row, stored.wall)
         if self._discard:
             _remove(row.run)
         log.info("%s: %.1f", row, stored.score)
 
-    def _look_at_clock(self) -> None:
-        """Stop what cannot finish in time, by the speed that it has."""
-        if self._deadline is None:
-            return
-        now = time.monotonic()
+    def _stop_late(self) -> None:
+        """Stop what cannot finish in time."""
         for running in self._running:
-            if running.stopped:
-                continue
-            needs = self._needs(running, now)
-            if now >= self._deadline or (needs is not None and now + needs > self._deadline):
+            if not running.stopped and (why := self._forecast.why_stopped(running)):
                 running.stopped = True
                 running.stop()
-                left = max(0.0, self._deadline - now)
-                takes = "" if needs is None else f"needs about {duration(needs)} more, and "
-                self._late(running.row, f"stopped: {takes}{duration(left)} are left; a later run resumes it")
-
-    def _needs(self, running: Running, now: float) -> float | None:
-        """Return the seconds that a run still needs at the speed so far; None before that is measured."""
-        if running.row.how.kind != "rlcore":
-            return None
-        at, total = rlcore_row.reached(running.row)
-        if running.measured_from is None:
-            if at > running.from_frame:
-                running.measured_from = now, at
-            return None
-        since, first = running.measured_from
-        if now - since < self._measured or at <= first or not total:
-            return None
-        seconds = (total - at) * (now - since) / (at - first)
-        whole = total * (now - since) / (at - first)
-        self._walls.setdefault((running.row.task, running.row.method), whole)
-        return seconds
+                self._late(running.row, why)
 
 
 def _remove(folder: Path) -> None:
@@ -338,39 +250,3 @@ def _remove(folder: Path) -> None:
     while folder.exists() and time.monotonic() < deadline:
         shutil.rmtree(folder, ignore_errors=True)
         time.sleep(_POLL)
-
-
-def finished(row: Row, running: Running | None) -> StoredRow:
-    """Return the row that a finished run amounts to.
-
-    Raises:
-        ConfigError: the run recorded nothing to score it by.
-    """
-    result: dict[str, Any] = rlcore_row.result_of(row) if row.how.kind == "rlcore" else peer_row.result_of(row)
-    identity = read_identity(row)
-    if identity is None:
-        raise ConfigError(f"{row}: nobody noted what its run was begun with; remove {row.folder}, and run it again")
-    command = json.loads((row.folder / COMMAND).read_text())
-    wall = peer_row.wall_of(row) if row.how.kind == "peer" else None
-    if wall is None and running is not None and running.process is not None and not running.from_frame:
-        wall = round(time.monotonic() - running.began, 1)
-    return StoredRow(
-        task=row.task,
-        method=row.method,
-        seed=row.seed,
-        wall=wall,
-        identity=identity.hash,
-        inputs=identity.inputs,
-        command=portable(command),
-        versions=identity.versions,
-        machine={**machine(), "threads": identity.inputs.get("config.run.threads", 1)},
-        **result,
-    )
-
-
-def read_identity(row: Row) -> Identity | None:
-    """Return what the run of a row was begun with; None where nobody noted it."""
-    try:
-        return Identity(**json.loads((row.folder / _IDENTITY).read_text()))
-    except (OSError, ValueError, TypeError):
-        return None

@@ -83,13 +83,15 @@ def _hooks(row: Row) -> int:
     return len(config_of(row).raw.values.get("hook", []))
 
 
-def start(row: Row, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Begin the run of a row, or go on with it from its latest checkpoint; without any it starts over."""
+def start(row: Row, python: str, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Begin the run of a row, or go on with it from its latest checkpoint; without any it starts over.
+
+    It runs by the interpreter of this process, which `python` names.
+    """
     if is_begun(row):
         arguments = ["train", "--resume", str(row.run)]
-        (row.run / PROGRESS).unlink(
-            missing_ok=True
-        )  # the process that is gone may have been further than its checkpoint
+        # the process that is gone may have been further than its checkpoint
+        (row.run / PROGRESS).unlink(missing_ok=True)
     else:
         shutil.rmtree(row.run, ignore_errors=True)
         arguments = command_of(row)
@@ -110,7 +112,7 @@ def is_done(row: Row) -> bool:
     return read_status(row.run).get("state") == "done"
 
 
-def why_failed(row: Row, pid: int | None, printed_before: int) -> str:
+def why_failed(row: Row, pid: int, printed_before: int) -> str:
     """Return why a run failed, as far as it said so."""
     return last_words(row.log, printed_before, row.run, pid) or "its process ended without a word"
 
@@ -127,6 +129,11 @@ def reached(row: Row) -> tuple[int, int]:
 def saved(row: Row) -> int:
     """Return how far the latest checkpoint of a run is."""
     return reached_by(read_status(row.run))
+
+
+def wall_of(row: Row) -> float | None:
+    """Return None: a run does not note the seconds that its processes took."""
+    return None
 
 
 def result_of(row: Row) -> dict[str, Any]:

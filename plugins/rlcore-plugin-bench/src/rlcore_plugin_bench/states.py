@@ -9,9 +9,10 @@ from typing import Final, Literal
 
 from rlcore.errors import ConfigError
 from rlcore.files import in_use
-from rlcore_plugin_bench import peer_row, rlcore_row
+from rlcore_plugin_bench import peer_row
 from rlcore_plugin_bench.identity import Identity, differences, identity_of
 from rlcore_plugin_bench.row import Row
+from rlcore_plugin_bench.sides import side_of
 from rlcore_plugin_bench.stored_row import StoredRow, read_row
 
 State = Literal["done", "stale", "running", "begun", "open", "no interpreter"]
@@ -77,11 +78,13 @@ def _state(row: Row, identity: Identity, pythons: Mapping[str, str], wall: float
     if stored is not None:
         different = list(differences(stored.inputs, identity))
         return RowState(row, "stale" if different else "done", stored, different, seconds=wall if different else 0.0)
-    now, total = rlcore_row.reached(row) if row.how.kind == "rlcore" else (0, 0)
+    side = side_of(row)
+    now, total = side.reached(row)
     left = wall if wall is None or not total else wall * (1 - now / total)
     if in_use(row.folder) or in_use(row.run):
         return RowState(row, "running", None, (), now, total, left)
     if peer_row.interpreter(row, pythons) is None:
         return RowState(row, "no interpreter")
-    begun = row.how.kind == "rlcore" and (rlcore_row.is_begun(row) or rlcore_row.is_done(row))
+    # the command of a peer begins again from the start, whatever it did before
+    begun = side.is_begun(row) or (row.how.kind == "rlcore" and side.is_done(row))
     return RowState(row, "begun" if begun else "open", None, (), now if begun else 0, total, left if begun else wall)
