@@ -13,7 +13,7 @@ from torch import Tensor
 from rlcore.buffers import Minibatch
 from rlcore.errors import ConfigError, RlcoreError, StorageError
 from rlcore.state import check_array
-from rlcore.types import MASK, Collector, Context, Key, offers, with_defaults
+from rlcore.types import MASK, Collector, Context, Key, with_defaults
 from rlcore_plugin_replay.base import INDEX, ReplayConfig, SamplingBuffer
 from rlcore_plugin_replay.episodes import Episodes, check_room
 from rlcore_plugin_replay.layout import RowLayout
@@ -22,7 +22,7 @@ from rlcore_plugin_replay.priorities import Priorities, new_priorities
 from rlcore_plugin_replay.sequence_keys import ADDED
 from rlcore_plugin_replay.stacks import OBSERVATION, StackConfig, Stacks, check_same_kind, stacks_of
 from rlcore_plugin_replay.streams import Cut
-from rlcore_plugin_replay.takes_sequences import InfersStates, take_sequences
+from rlcore_plugin_replay.takes_sequences import take_sequences
 from rlcore_plugin_replay.td_errors import WEIGHT, TDErrors
 
 if TYPE_CHECKING:
@@ -89,9 +89,7 @@ class SequenceReplayBuffer(SamplingBuffer):
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context)
-        loss = context.built.get("loss")
-        take_sequences(loss, config.cut)
-        self._infers = loss if offers(loss, InfersStates) else None
+        self._infers = take_sequences(context.built.get("loss"), config.cut)
         self._errors = TDErrors("replay:sequences", "alpha = 0", context) if config.alpha else None
         self.schedulable = {"beta": config.beta}
         self.writes: tuple[Key, ...] = (INDEX, WEIGHT, *ADDED)

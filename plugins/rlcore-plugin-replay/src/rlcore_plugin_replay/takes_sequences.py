@@ -43,14 +43,17 @@ class InfersStates(Protocol):
     inferred_states: Tensor | None
 
 
-def take_sequences(loss: object, cut: Cut) -> None:
+def take_sequences(loss: object, cut: Cut) -> InfersStates | None:
     """Tell a loss of sequences how episodes are cut into them, and refuse one of single steps.
+
+    Returns:
+        The loss, where it infers states.
 
     Raises:
         ConfigError: it would train on padding, or takes no such sequences.
     """
     if loss is None:
-        return
+        return None
     if not offers(loss, TakesSequences):
         raise ConfigError(
             "[buffer] use: replay:sequences samples sequences, and this loss takes single steps; take the loss r2d2 "
@@ -60,8 +63,10 @@ def take_sequences(loss: object, cut: Cut) -> None:
     loss.burn_in = cut.burn_in
     if offers(loss, TakesJoinedSteps):
         loss.n_steps = cut.n_steps
-    if offers(loss, InfersStates):
-        loss.stride = cut.stride
+    if not offers(loss, InfersStates):
+        return None
+    loss.stride = cut.stride
+    return loss
 
 
 def take_steps(loss: object) -> None:
