@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Final
 
 from rlcore.errors import ConfigError
@@ -18,7 +17,7 @@ _IDENTITY: Final = "identity.json"
 
 def note_identity(row: Row, identity: Identity) -> None:
     """Note what the run of a row is begun with."""
-    (row.folder / _IDENTITY).write_text(json.dumps(asdict(identity)))
+    (row.folder / _IDENTITY).write_text(json.dumps({"inputs": identity.inputs, "versions": identity.versions}))
 
 
 def noted_identity(row: Row) -> Identity | None:
@@ -29,17 +28,19 @@ def noted_identity(row: Row) -> Identity | None:
         return None
 
 
-def finished(row: Row, wall: float | None) -> StoredRow:
+def finished(row: Row, watched: float | None) -> StoredRow:
     """Return the row that a finished run amounts to.
 
     Args:
         row: the row.
-        wall: seconds that the run took, where they are known.
+        watched: seconds that the run took as the queue saw it, where it saw all of it; what the run noted itself counts
+            before.
 
     Raises:
         ConfigError: the run recorded nothing to score it by.
     """
-    result = side_of(row).result_of(row)
+    side = side_of(row)
+    result, noted = side.result_of(row), side.wall_of(row)
     identity = noted_identity(row)
     if identity is None:
         raise ConfigError(f"{row}: nobody noted what its run was begun with; remove {row.folder}, and run it again")
@@ -47,7 +48,7 @@ def finished(row: Row, wall: float | None) -> StoredRow:
         task=row.task,
         method=row.method,
         seed=row.seed,
-        wall=wall,
+        wall=watched if noted is None else noted,
         identity=identity.hash,
         inputs=identity.inputs,
         command=portable(json.loads((row.folder / COMMAND).read_text())),

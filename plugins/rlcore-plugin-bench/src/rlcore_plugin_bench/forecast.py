@@ -37,10 +37,7 @@ class Forecast:
         if self._deadline is None:
             return None
         left = self._deadline - time.monotonic()
-        needs = self._walls.get((row.task, row.method))
-        now, total = side_of(row).reached(row)
-        if needs is not None and total:
-            needs *= 1 - now / total
+        needs = seconds_left(self._walls.get((row.task, row.method)), *side_of(row).reached(row))
         if left > 0 and (needs is None or needs <= left):
             return None
         takes = "" if needs is None else f"needs about {duration(needs)}, and "
@@ -71,3 +68,8 @@ class Forecast:
         seconds_a_frame = (now - since) / (at - first)
         self.note(running.row, total * seconds_a_frame)
         return (total - at) * seconds_a_frame
+
+
+def seconds_left(wall: float | None, now: int, total: int) -> float | None:
+    """Return what is left of the seconds that a whole run takes; all of them where `total`, where it ends, is 0."""
+    return wall if wall is None or not total else wall * (1 - now / total)

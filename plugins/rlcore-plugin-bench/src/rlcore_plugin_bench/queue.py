@@ -223,7 +223,7 @@ class Queue:
 
     def _store(self, row: Row, running: Running | None) -> None:
         try:
-            stored = finished(row, side_of(row).wall_of(row) if running is None else running.wall)
+            stored = finished(row, None if running is None else running.watched)
         except ConfigError as error:
             self._fail(row, str(error))
             return

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from rlcore.files import Lock, in_use
 from rlcore_plugin_bench.row import Row
-from rlcore_plugin_bench.sides import side_of
 
 
 @dataclass
@@ -42,12 +41,9 @@ class Running:
         return not in_use(self.row.run) if self.process is None else self.process.poll() is not None
 
     @property
-    def wall(self) -> float | None:
+    def watched(self) -> float | None:
         """Seconds that the whole run took; None where this process was not all of it."""
-        noted = side_of(self.row).wall_of(self.row)
-        if noted is not None or self.process is None or self.from_frame:
-            return noted
-        return round(time.monotonic() - self.began, 1)
+        return None if self.process is None or self.from_frame else round(time.monotonic() - self.began, 1)
 
     def stop(self) -> None:
         """Ask it to save its state and end."""

@@ -10,6 +10,7 @@ from typing import Final, Literal
 from rlcore.errors import ConfigError
 from rlcore.files import in_use
 from rlcore_plugin_bench import peer_row
+from rlcore_plugin_bench.forecast import seconds_left
 from rlcore_plugin_bench.identity import Identity, differences, identity_of
 from rlcore_plugin_bench.row import Row
 from rlcore_plugin_bench.sides import side_of
@@ -80,7 +81,7 @@ def _state(row: Row, identity: Identity, pythons: Mapping[str, str], wall: float
         return RowState(row, "stale" if different else "done", stored, different, seconds=wall if different else 0.0)
     side = side_of(row)
     now, total = side.reached(row)
-    left = wall if wall is None or not total else wall * (1 - now / total)
+    left = seconds_left(wall, now, total)
     if in_use(row.folder) or in_use(row.run):
         return RowState(row, "running", None, (), now, total, left)
     if peer_row.interpreter(row, pythons) is None:
