@@ -228,19 +228,15 @@ assert torch.equal(rows[0][::100], rows[1][::100])
 
 
 @pytest.mark.parametrize(
-    ("name", "saves"),
-    [
-        ("torchsnapshot", True),
-        pytest.param("dcp", True, marks=pytest.mark.slow),
-        pytest.param("torch", False, marks=pytest.mark.slow),
-    ],
+    "name",
+    ["torchsnapshot", pytest.param("dcp", marks=pytest.mark.slow), pytest.param("torch", marks=pytest.mark.slow)],
 )
-def test_a_replay_buffer_in_a_file_is_restored_without_being_in_memory(tmp_path, name, saves):
-    """192 MiB; torch.save itself goes through a tensor as a whole."""
+def test_a_replay_buffer_in_a_file_is_restored_without_being_in_memory(tmp_path, name):
+    """192 MiB; `torch.save` may take a tensor into memory as a whole, so its peak is no promise."""
     done = subprocess.run(
         [sys.executable, "-c", _REPLAY, str(tmp_path), name], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
     save, restore = [int(line) for line in done.stdout.split()]
     assert restore < 96 << 20
-    assert (save < 96 << 20) == saves
+    assert save < 96 << 20 or name == "torch"
