@@ -57,10 +57,7 @@ def _with_minibatch(operation: Operation) -> Operation:
 
 
 def _to_losses(operation: Operation) -> Operation:
-    def process(losses: Any, minibatch: Any) -> Any:
-        return operation(minibatch, losses)
-
-    return process
+    return lambda losses, minibatch: operation(minibatch, losses)
 
 
 def _with_averages(operation: Operation) -> Operation:

@@ -79,10 +79,12 @@ class Implementation:
 class _Handle:
     """Shows pluggy the marked functions of a hook alone, and compares by identity."""
 
-    def __init__(self, hook: Hook) -> None:
+    def __init__(self, hook: Hook, names: Iterable[str]) -> None:
         self.hook = hook
-        for name in marked(hook.instance):
-            setattr(self, name, getattr(hook.instance, name))
+        vars(self).update({name: getattr(hook.instance, name) for name in names})
+
+    def __dir__(self) -> Iterable[str]:
+        return vars(self)  # pluggy looks at each name, and those of `object` are many times as many
 
 
 def marked(instance: Any) -> dict[str, Mapping[str, Any]]:
@@ -104,8 +106,8 @@ def _statics(instance: Any) -> dict[str, Any]:
     return {name: value for layer in layers for name, value in getattr(layer, "__dict__", {}).items()}
 
 
-def check_marks(hook: Hook) -> None:
-    """Refuse a hook that implements nothing, an unknown point, or a wrapper.
+def check_marks(hook: Hook) -> Iterable[str]:
+    """Refuse a hook that implements nothing, an unknown point, or a wrapper; return the points that it implements.
 
     Args:
         hook: its instance, or its class.
@@ -119,6 +121,7 @@ def check_marks(hook: Hook) -> None:
     problems = [problem for name, mark in marks.items() for problem in _problems(hook, name, mark)]
     if problems:
         raise PluginError("\n  ".join(problems))
+    return marks
 
 
 def _problems(hook: Hook, name: str, mark: Mapping[str, Any]) -> Iterator[str]:
@@ -168,9 +171,8 @@ def resolve(hooks: Iterable[Hook]) -> dict[str, tuple[Implementation, ...]]:
     manager.add_hookspecs(LoopSpecs)
     manager.add_hookspecs(LifeSpecs)
     for hook in reversed(list(hooks)):  # pluggy calls the last registered hook first
-        check_marks(hook)
         try:
-            manager.register(_Handle(hook))
+            manager.register(_Handle(hook, check_marks(hook)))
         except pluggy.PluginValidationError as error:
             raise PluginError(f"{hook} cannot be used: {error}") from error
     return {name: _implementations(manager, point) for name, point in POINTS.items()}

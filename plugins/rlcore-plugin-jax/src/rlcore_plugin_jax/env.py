@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, Field
 
 from rlcore.errors import ConfigError
+from rlcore.state import untouched_generators
 
 if TYPE_CHECKING:
     from rlcore import Context
@@ -36,12 +37,14 @@ def make(config: Config, context: Context) -> JaxEnv:
     """
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     logging.getLogger("jax").setLevel(logging.WARNING)  # it logs each kind of device that it does not find
-    try:
-        importlib.import_module("jax")
-    except ImportError as error:
-        raise ConfigError(
-            f"[env] use = 'jax' needs JAX, which is not installed: {error}; pip install 'rlcore[jax]'"
-        ) from error
-    from rlcore_plugin_jax.vector import JaxEnv
+    # JAX and what gymnax imports draw from the global generators when they are imported, once in a process
+    with untouched_generators():
+        try:
+            importlib.import_module("jax")
+        except ImportError as error:
+            raise ConfigError(
+                f"[env] use = 'jax' needs JAX, which is not installed: {error}; pip install 'rlcore[jax]'"
+            ) from error
+        from rlcore_plugin_jax.vector import JaxEnv
 
-    return JaxEnv(config, context)
+        return JaxEnv(config, context)
