@@ -34,10 +34,10 @@ train: $(STAMP)
 	$(BIN)/rlcore train examples/ppo-idp.toml --set run.name=ppo-idp-$$(date +%Y%m%d-%H%M%S)
 
 test: $(STAMP) lint
-	$(PYTEST) -q -m "not slow" -n 2 --dist worksteal
+	$(PYTEST) -q -m "not slow" -n 2 --dist worksteal --durations 20
 
 test-slow: $(STAMP)
-	$(PYTEST) -q -m slow -n 2 --dist worksteal
+	$(PYTEST) -q -m slow -n 2 --dist worksteal --durations 50
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -115,11 +115,6 @@ class FreshVenv:
                 if not entry.name.startswith((*LEFT_OUT, *without)) and entry.suffix != ".pth":
                     (self.site / entry.name).symlink_to(entry)
 
-    def link(self, folder):
-        """Link what is in a folder as the packages of others are."""
-        for entry in folder.iterdir():
-            (self.site / entry.name).symlink_to(entry)
-
     def install(self, *arguments):
         """Install what pip finds by these arguments."""
         pip("install", *arguments, python=self.bin / "python")

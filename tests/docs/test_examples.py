@@ -17,6 +17,15 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 # a config runs two iterations; what it says of sizes is kept where it costs nothing
 FEW = ("collector.frames_per_batch=256", "run.total_frames=512", "metrics.every=256")
+# where a step takes long, fewer; the last of two overrides of a key holds
+SLOW_STEPS = ("CarRacing", "highway-")
+FEWER = (
+    "env.max_episode_steps=30",
+    "collector.frames_per_batch=32",
+    "run.total_frames=64",
+    "metrics.every=32",
+    "buffer.minibatch_size=16",
+)
 # one that collects nothing likewise, in updates
 FEW_OFFLINE = (
     "buffer.updates_per_iteration=32",
@@ -113,6 +122,10 @@ def test_config_trains_resumes_and_plots(path, tmp_path, monkeypatch, capsys):
         overrides += ["evaluator.episodes=1"]
     if values["env"]["use"] == "atari":
         overrides += ["env.max_frames=400", "buffer.minibatch_size=32"]
+    if values["env"].get("id", "").startswith(SLOW_STEPS):
+        total, overrides = 64, [*overrides, *FEWER]
+        if "warmup_frames" in values["buffer"]:
+            overrides += ["buffer.warmup_frames=32"]
     if values["buffer"].get("storage") == "memmap":
         overrides += ["buffer.capacity=10_000"]  # its file may lie in memory, and takes all of its room at once
     if values["env"]["use"] == "pettingzoo":
