@@ -1,14 +1,17 @@
 """A capacity for which no memory is there is refused before the first frame, with what to do."""
 
+from pathlib import Path
+
 import gymnasium
 import numpy as np
 import pytest
 import torch
 from rlcore_plugin_replay import room
 from rlcore_plugin_replay.buffer import ReplayBuffer
+from rlcore_plugin_replay.storage import allocate
 
 from rlcore import Context, EnvSpec
-from rlcore.errors import ConfigError
+from rlcore.errors import ConfigError, StorageError
 from rlcore.types import Progress, RunInfo
 
 GAME = EnvSpec("game", gymnasium.spaces.Box(0, 255, (4, 84, 84), np.uint8), gymnasium.spaces.Discrete(6), 1, 4)
@@ -21,6 +24,11 @@ def buffer_of(steps=50_000_000, **keys):
     )
     context.built["env_spec"] = GAME
     return ReplayBuffer(ReplayBuffer.Config(capacity=1_000_000, **keys), context)
+
+
+def resident():
+    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS")]
+    return int(line.split()[1]) << 10
 
 
 @pytest.fixture(autouse=True)
@@ -54,3 +62,20 @@ def test_the_limit_of_a_container_counts(monkeypatch, tmp_path):
         limit.write_text(text)
         monkeypatch.setattr(room, "_LIMITS", (str(limit),))
         assert room.host_memory() == memory
+
+
+@pytest.mark.parametrize("kind", ["device", "memory"])
+def test_rows_that_are_not_written_take_no_memory(kind):
+    """Of 8 GiB; where torch allocates, it aligns, as vector instructions read it."""
+    begin = resident()
+    rows = allocate(kind, (1 << 20, 1 << 10), torch.device("cpu"), None)
+    rows[:1000] = 1
+    assert resident() - begin < 64 << 20
+    assert rows.data_ptr() % 64 == 0
+    assert not rows[-1].any()
+
+
+@pytest.mark.parametrize("shape", [(1 << 40, 1 << 14), (1 << 50, 1 << 24)])
+def test_rows_that_no_address_reaches_are_refused(shape):
+    with pytest.raises(StorageError, match=r"Lower \[buffer\] capacity"):
+        allocate("memory", shape, torch.device("cpu"), None)

@@ -18,10 +18,12 @@ from rlcore_plugin_replay.layout import WORD
 StorageKind = Literal["device", "memory", "memmap"]
 
 FOLDER: Final = "replay"
+# bytes to which torch aligns its memory, as vector instructions read it
+_ALIGNMENT: Final = 64
 
 
 def allocate(kind: StorageKind, shape: tuple[int, int], device: torch.device, folder: Path | None) -> Tensor:
-    """Return zeros `[row, word]`, int64; memory pages are taken when they are written.
+    """Return zeros `[row, word]`, int64; the host takes memory when rows are written.
 
     Args:
         kind: `device`, `memory` or `memmap`.
@@ -35,12 +37,22 @@ def allocate(kind: StorageKind, shape: tuple[int, int], device: torch.device, fo
     if kind == "memmap":
         return _mapped(shape, folder)
     try:
-        return torch.zeros(shape, dtype=WORD, device=device if kind == "device" else "cpu")
-    except RuntimeError as error:  # torch.OutOfMemoryError is one
+        if kind == "memory" or device.type == "cpu":
+            return _unwritten(shape)
+        return torch.zeros(shape, dtype=WORD, device=device)
+    except (MemoryError, RuntimeError, ValueError) as error:  # torch.OutOfMemoryError is one of these
         raise StorageError(
             f"no room for a replay buffer of {shape[0]:,} rows of {shape[1] * WORD.itemsize} bytes: {error}. Lower "
             '[buffer] capacity, or keep it elsewhere with storage = "memory" or "memmap".'
         ) from error
+
+
+def _unwritten(shape: tuple[int, int]) -> Tensor:
+    """Return zeros in host memory that the system clears at their first use; `torch.zeros` would write all of them."""
+    size, extra = shape[0] * shape[1], _ALIGNMENT // WORD.itemsize
+    words = np.zeros(size + extra, dtype=np.int64)
+    begin = -words.ctypes.data % _ALIGNMENT // WORD.itemsize
+    return torch.from_numpy(words[begin : begin + size].reshape(shape))
 
 
 def _mapped(shape: tuple[int, int], folder: Path | None) -> Tensor:
