@@ -49,6 +49,21 @@ def test_what_takes_less_is_built(keys):
     assert len(buffer_of(**keys)) == 0
 
 
+def test_memory_that_others_use_is_told(monkeypatch, caplog):
+    """It is taken as rows are written, hours into a run."""
+    for free, told in ((64, False), (5, True)):
+        monkeypatch.setattr(room, "free_memory", lambda free=free: free * 2**30)
+        caplog.clear()
+        buffer_of(steps=100_000)
+        assert ("take 5.3 GiB, and other programs leave 5.0 GiB now" in caplog.text) == told
+
+
+def test_the_memory_that_is_free_is_less_than_all_of_it(monkeypatch):
+    monkeypatch.undo()
+    free = room.free_memory()
+    assert free is None or 0 < free < room.host_memory()
+
+
 def test_frames_stored_once_take_room_too(monkeypatch):
     monkeypatch.setattr(room, "host_memory", lambda: 4 * 2**30)
     with pytest.raises(ConfigError, match=r"7,056 bytes take 6\.6 GiB"):

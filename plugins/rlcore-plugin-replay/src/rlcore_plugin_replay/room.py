@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 from pathlib import Path
 from typing import Final
 
 import torch
 
 from rlcore.errors import ConfigError
+
+log = logging.getLogger(__name__)
 
 # a container may have less than its machine: the limits of both versions of cgroups
 _LIMITS: Final = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
@@ -23,8 +27,15 @@ def host_memory() -> int | None:
     return min([memory, *(int(text) for text in texts if text.isdigit())])
 
 
+def free_memory() -> int | None:
+    """Return the bytes of memory that other programs leave; None where the system does not say."""
+    meminfo = Path("/proc/meminfo")
+    available = re.search(r"MemAvailable: *(\d+) kB", meminfo.read_text(encoding="ascii") if meminfo.exists() else "")
+    return None if available is None else int(available[1]) << 10
+
+
 def check_room(capacity: int, rows: int, row_bytes: int, device: torch.device, hint: str = "") -> None:
-    """Refuse rows for which there is no memory, before the first of them is there.
+    """Refuse rows for which there is no memory, before the first of them is there; warn where it is in use now.
 
     Args:
         capacity: number of rows; a device has room for all of them at once.
@@ -41,13 +52,24 @@ def check_room(capacity: int, rows: int, row_bytes: int, device: torch.device, h
     else:
         tell = getattr(torch.get_device_module(device), "mem_get_info", None)
         count, total, place = capacity, None if tell is None else tell(device)[1], str(device)
-    if total is None or count * row_bytes <= total:
-        return
     elsewhere = '"memmap"' if device.type == "cpu" else '"memory" or "memmap"'
-    raise ConfigError(
-        f"[buffer] capacity = {capacity:,}: rows of at least {row_bytes:,} bytes take "
-        f"{count * row_bytes / 2**30:,.1f} GiB, and {place} has {total / 2**30:,.1f} GiB; lower it to at most "
-        f"{total // row_bytes:,}, {hint}or keep rows elsewhere with storage = {elsewhere}",
-        # half of the memory is for everything else
-        remedy={"buffer": {"capacity": total // row_bytes // 2}},
-    )
+    advice = f"{hint}or keep rows elsewhere with storage = {elsewhere}"
+    needed = f"[buffer] capacity = {capacity:,}: rows of at least {row_bytes:,} bytes take {_gib(count * row_bytes)}"
+    if total is not None and count * row_bytes > total:
+        raise ConfigError(
+            f"{needed}, and {place} has {_gib(total)}; lower it to at most {total // row_bytes:,}, {advice}",
+            # half of the memory is for everything else
+            remedy={"buffer": {"capacity": total // row_bytes // 2}},
+        )
+    free = free_memory() if device.type == "cpu" else None
+    if free is not None and count * row_bytes > free:
+        log.warning(
+            "%s, and other programs leave %s now; once that is full, the system ends the run. Lower it, %s",
+            needed,
+            _gib(free),
+            advice,
+        )
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:,.1f} GiB"
