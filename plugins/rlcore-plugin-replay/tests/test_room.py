@@ -58,10 +58,10 @@ def test_memory_that_others_use_is_told(monkeypatch, caplog):
         assert ("take 5.3 GiB, and other programs leave 5.0 GiB now" in caplog.text) == told
 
 
-def test_the_memory_that_is_free_is_less_than_all_of_it(monkeypatch):
+def test_the_memory_that_is_free_is_a_part_of_all(monkeypatch):
     monkeypatch.undo()
     free = room.free_memory()
-    assert free is None or 0 < free < room.host_memory()
+    assert free is None or 0 < free <= room.host_memory()
 
 
 def test_frames_stored_once_take_room_too(monkeypatch):
@@ -81,9 +81,9 @@ def test_the_limit_of_a_container_counts(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("kind", ["device", "memory"])
 def test_rows_that_are_not_written_take_no_memory(kind):
-    """Of 8 GiB; where torch allocates, it aligns, as vector instructions read it."""
+    """Of 1 GiB; where torch allocates, it aligns, as vector instructions read it."""
     begin = resident()
-    rows = allocate(kind, (1 << 20, 1 << 10), torch.device("cpu"), None)
+    rows = allocate(kind, (1 << 17, 1 << 10), torch.device("cpu"), None)
     rows[:1000] = 1
     assert resident() - begin < 64 << 20
     assert rows.data_ptr() % 64 == 0

@@ -28,10 +28,10 @@ def host_memory() -> int | None:
 
 
 def free_memory() -> int | None:
-    """Return the bytes of memory that other programs leave; None where the system does not say."""
-    meminfo = Path("/proc/meminfo")
+    """Return the bytes of memory that other programs leave to this process; None where the system does not say."""
+    meminfo, memory = Path("/proc/meminfo"), host_memory()
     available = re.search(r"MemAvailable: *(\d+) kB", meminfo.read_text(encoding="ascii") if meminfo.exists() else "")
-    return None if available is None else int(available[1]) << 10
+    return None if available is None or memory is None else min(int(available[1]) << 10, memory)
 
 
 def check_room(capacity: int, rows: int, row_bytes: int, device: torch.device, hint: str = "") -> None:
