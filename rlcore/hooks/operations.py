@@ -33,10 +33,7 @@ def _with_nothing(operation: Operation) -> Operation:
 
 
 def _with_batch(operation: Operation) -> Operation:
-    def on_batch(batch: Any) -> Any:
-        return operation(batch)
-
-    return on_batch
+    return lambda batch: operation(batch)
 
 
 def _to_minibatch(operation: Operation) -> Operation:
@@ -50,10 +47,7 @@ def _to_minibatch(operation: Operation) -> Operation:
 
 
 def _with_minibatch(operation: Operation) -> Operation:
-    def on_minibatch(minibatch: Any) -> Any:
-        return operation(minibatch)
-
-    return on_minibatch
+    return lambda minibatch: operation(minibatch)
 
 
 def _to_losses(operation: Operation) -> Operation:
@@ -61,10 +55,7 @@ def _to_losses(operation: Operation) -> Operation:
 
 
 def _with_averages(operation: Operation) -> Operation:
-    def on_averages(updates: int, losses: Mapping[str, Any]) -> Any:
-        return operation(updates, losses)
-
-    return on_averages
+    return lambda updates, losses: operation(updates, losses)
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ class Metrics:
         self._names = _Names()
 
     def add(self, values: Mapping[str, Any], prefix: str = "") -> None:
-        """Take values in; tensors stay where they are. A name of a hook that the core uses gets the hook's name."""
+        """Take values in; those of a device stay there. A name of a hook that the core uses gets the hook's name."""
         hooks = values.hooks if type(values) is HookMetrics else None
         of_hooks = self._names.of_hooks
         for key, value in values.items():
@@ -143,7 +143,12 @@ class Metrics:
                 key = self._names.of_hook(key, hooks[key])
             elif of_hooks and key in of_hooks:
                 self._make_room(key)
-            if isinstance(value, Last):
+            if isinstance(value, Tensor):
+                # a small tensor that is kept lies among the large ones of its update, whose place is then too small for
+                # those of the next one: the process would grow with each update
+                if value.is_cpu:
+                    value = value.item() if value.numel() == 1 else value.detach().double().numpy().copy()
+            elif isinstance(value, Last):
                 self._last[key] = self._newest[key] = value.value
                 if hooks is None:
                     self._names.core.add(key)

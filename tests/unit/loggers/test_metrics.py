@@ -164,15 +164,24 @@ def test_nothing_is_written_before_it_is_due():
     assert [(step, row["x"]) for step, row in rows.rows] == [(12, 8.0), (20, 18.0)]
 
 
-def test_tensors_are_not_touched_before_a_write():
-    class Touchy(torch.Tensor):
-        @classmethod
-        def __torch_function__(cls, function, types, args=(), kwargs=None):
-            raise AssertionError(f"{function} was called")
-
+def test_values_of_a_device_are_not_asked_for_before_a_write():
+    """That would wait for it; a device without values raises where it is asked."""
     metrics = Metrics(Every(10))
     for _ in range(100):
-        metrics.add({"x": torch.zeros(()).as_subclass(Touchy)})
+        metrics.add({"x": torch.zeros((), device="meta"), "several": torch.zeros(3, device="meta")})
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_a_tensor_counts_as_it_was_when_it_came_in(dtype):
+    """Weights and what shares their memory change at the next update; and kept tensors would pin memory."""
+    rows, one, several = Rows(), torch.ones((), dtype=dtype), torch.ones(2, dtype=dtype, requires_grad=True)
+    metrics = Metrics(Every(10), [rows])
+    metrics.add({"one": one, "several": several})
+    with torch.no_grad():
+        one += 1
+        several += 1
+    metrics.write(Progress(100, frames=7))
+    assert [rows.rows[0][1][key] for key in ("one", "several", "several/count")] == [1.0, 1.0, 2.0]
 
 
 def test_every_writer_gets_every_row():
