@@ -144,10 +144,7 @@ class Metrics:
             elif of_hooks and key in of_hooks:
                 self._make_room(key)
             if isinstance(value, Tensor):
-                # a small tensor that is kept lies among the large ones of its update, whose place is then too small for
-                # those of the next one: the process would grow with each update
-                if value.is_cpu:
-                    value = value.item() if value.numel() == 1 else value.detach().double().numpy().copy()
+                value = _kept(value)
             elif isinstance(value, Last):
                 self._last[key] = self._newest[key] = value.value
                 if hooks is None:
@@ -356,3 +353,14 @@ class Metrics:
                 type(value).__name__ for value in values if not isinstance(value, numbers.Real | Tensor | np.ndarray)
             }
             log.warning("metric %r has values that are not numbers (%s); they are left out", key, ", ".join(kinds))
+
+
+def _kept(tensor: Tensor) -> Any:
+    """Return what is kept of a value until it is written: of a tensor on a device itself, which nobody waits for.
+
+    A small tensor of the host would lie among the large ones of its update, and leave a place that is too small for
+    those of the next update: the process would grow with each.
+    """
+    if not tensor.is_cpu:
+        return tensor
+    return tensor.item() if tensor.numel() == 1 else tensor.detach().double().numpy().copy()
