@@ -130,7 +130,7 @@ def test_config_trains_resumes_and_plots(path, tmp_path, monkeypatch, capsys):
         overrides += ["buffer.capacity=10_000"]  # its file may lie in memory, and takes all of its room at once
     if values["env"]["use"] == "pettingzoo":
         overrides += ["env.kwargs.max_cycles=40", "evaluator.episodes=4", "buffer.minibatch_size=64"]
-    if values["model"]["use"] == "tdmpc2":
+    if values["model"].get("use") == "tdmpc2":
         overrides += ["model.samples=16", "model.prior_samples=2", "model.elites=4", "model.iterations=2"]
     if values["buffer"].get("use") == "rollout-sequences":
         overrides += ["buffer.sequence_length=8"]
