@@ -24,18 +24,13 @@ from typing import Any
 import numpy as np
 import torch
 from bench import RESULTS, machine
+from rlcore_plugin_testing.memory import resident
 
 Call = Callable[[], object]
 Way = tuple[Callable[[torch.Tensor], object], Callable[[torch.Tensor], object]]
 
 WAYS = [f"{kind} {name}" for name in ("torchsnapshot", "torch", "dcp") for kind in ("rlcore", "replay", "library")]
 ROW = 1 << 10  # float32 of a row of the replay buffer
-
-
-def resident(field: str) -> int:
-    """Return a field of the process's status, in bytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(field))
 
 
 def store_of(folder: Path, name: str) -> Any:
@@ -140,7 +135,7 @@ def measure(folder: Path, way: str, elements: int) -> None:
         calls = of_tensor(folder, (of_rlcore if kind == "rlcore" else of_library)(folder, name), elements)
     for call in calls:
         Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
-        before, began = resident("VmRSS"), time.perf_counter()
+        before, began = resident(), time.perf_counter()
         call()
         print(time.perf_counter() - began, (resident("VmHWM") - before) >> 20)
 

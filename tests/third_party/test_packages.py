@@ -368,7 +368,6 @@ def run_tests(tools, tmp_path_factory):
             return (folder / "output").read_text()
 
         yield run
-        process.stdin.close()
 
 
 @pytest.mark.slow

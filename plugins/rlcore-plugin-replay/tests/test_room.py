@@ -1,7 +1,5 @@
 """A capacity for which no memory is there is refused before the first frame, with what to do."""
 
-from pathlib import Path
-
 import gymnasium
 import numpy as np
 import pytest
@@ -9,6 +7,7 @@ import torch
 from rlcore_plugin_replay import room
 from rlcore_plugin_replay.buffer import ReplayBuffer
 from rlcore_plugin_replay.storage import allocate
+from rlcore_plugin_testing.memory import resident
 
 from rlcore import Context, EnvSpec
 from rlcore.errors import ConfigError, StorageError
@@ -24,11 +23,6 @@ def buffer_of(steps=50_000_000, **keys):
     )
     context.built["env_spec"] = GAME
     return ReplayBuffer(ReplayBuffer.Config(capacity=1_000_000, **keys), context)
-
-
-def resident():
-    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS")]
-    return int(line.split()[1]) << 10
 
 
 @pytest.fixture(autouse=True)

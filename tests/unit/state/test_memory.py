@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from rlcore_plugin_dcp.checkpointer import DcpCheckpointer
 from rlcore_plugin_testing import make_run
+from rlcore_plugin_testing.memory import resident
 from rlcore_plugin_testing.toy_parts import ToyCheckpointer
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 
@@ -56,11 +56,6 @@ def test_pieces_are_the_whole_in_order(file):
     assert [len(piece) for piece in found] == [PIECE_BYTES, PIECE_BYTES, 4 * tensor.numel() - 2 * PIECE_BYTES]
     assert np.array_equal(np.concatenate(found).view(np.float32), tensor.numpy())
     assert [len(piece) for piece in pieces(bytes_of(tensor.clone()))] == [4 * tensor.numel()]
-
-
-def resident():
-    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS")]
-    return int(line.split()[1]) << 10
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -116,11 +111,9 @@ from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.types.progress import Progress
 from rlcore.state.snapshot import Snapshot
+from rlcore_plugin_testing.memory import resident
 from rlcore_plugin_torchsnapshot.checkpointer import TorchsnapshotCheckpointer
 folder, elements = Path(sys.argv[1]), int(sys.argv[2])
-def peak(name="VmHWM"):
-    (line,) = [line for line in open("/proc/self/status") if line.startswith(name)]
-    return int(line.split()[1]) << 10
 def mapped(name):
     (folder / name).touch()
     return torch.from_file(str(folder / name), shared=True, size=elements, dtype=torch.float32)
@@ -129,14 +122,14 @@ store = Store(folder / "checkpoints", backend, "torchsnapshot")
 small = Snapshot.of({"replay": {"frames": torch.ones(10)}}, Progress(10, 0))
 store.save(small, Provenance())
 store.load_newest()
-before = peak("VmRSS")
+before = resident()
 source = mapped("source")
 store.save(Snapshot.of({"replay": {"frames": source}}, Progress(10, 1)), Provenance())
-print(peak() - before)
+print(resident("VmHWM") - before)
 target = mapped("target")
 _, states = store.load_newest({"replay/frames": target})
 assert states["replay"]["frames"].data_ptr() == target.data_ptr()
-print(peak() - before)
+print(resident("VmHWM") - before)
 assert torch.equal(source[:1000], target[:1000]) and torch.equal(source[-1000:], target[-1000:])
 """
 
@@ -198,18 +191,16 @@ from rlcore.types.progress import Progress
 from rlcore.state.snapshot import Snapshot
 from rlcore.state.memory import bytes_of, let_go
 from rlcore_plugin_replay.buffer import ReplayBuffer
+from rlcore_plugin_testing.memory import resident
 from tensordict import TensorDict
 folder, name = Path(sys.argv[1]), sys.argv[2]
 kind = getattr(importlib.import_module(f"rlcore_plugin_{name}.checkpointer"), f"{name.capitalize()}Checkpointer")
 store = Store(folder / "checkpoints", kind(kind.Config(), None), name)
-def status(field):
-    (line,) = [line for line in open("/proc/self/status") if line.startswith(field)]
-    return int(line.split()[1]) << 10
 def growth(call):
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
-    before = status("VmRSS")
+    before = resident()
     call()
-    print(status("VmHWM") - before)
+    print(resident("VmHWM") - before)
 def buffer():
     return ReplayBuffer.of(folder=folder, capacity=24 << 10, storage="memmap")
 first, second = buffer(), buffer()
