@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # where memory is a folder of 4 GB that programs may lie in, tests write there: they wait for no disk at their syncs
 MEMORY := $(shell grep ' /dev/shm tmpfs ' /proc/mounts 2> /dev/null | grep -qv noexec \
 	&& df -Pk /dev/shm | awk 'NR == 2 && $$4 > 4000000 {print $$6}')
-# warnings of libraries, some hundred lines, are not printed; those of rlcore are errors
+# the some hundred warnings of libraries are not printed
 PYTEST := TMPDIR=$(or $(MEMORY),$(TMPDIR),/tmp) $(BIN)/python -m pytest --disable-warnings
 
 .PHONY: train test test-slow test-floors lint bench gpu readme-figures docs dist clean
