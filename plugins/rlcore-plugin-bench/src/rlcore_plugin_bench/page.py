@@ -83,8 +83,8 @@ def _cells(method: MethodFigures) -> list[str]:
     seeds = ", ".join(str(row.seed) for row in method.rows) or f"{method.count or 'unknown'}, published"
     results = ", ".join(f"{score:,.1f}" for score in method.scores)
     median = f"{method.figures['median'].value:,.1f}" if method.figures else ""
-    deviation = 0.0 if method.deviation is None and method.rows else method.deviation
-    mean = f"{method.mean:,.1f}" + ("" if deviation is None else f" ± {deviation:,.1f}")
+    # of one seed there is none
+    mean = f"{method.mean:,.1f}" + ("" if method.deviation is None else f" ± {method.deviation:,.1f}")
     return [method.title, seeds, results, median, mean, _estimate(method.figures.get("iqm"))]
 
 
