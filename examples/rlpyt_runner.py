@@ -23,7 +23,7 @@ ALGOS: dict[str, Callable[[], tuple[Any, Any]]] = {
 
 def build_and_train(runner: str, algo: str, n_steps: float, run_ID: int) -> None:  # noqa: N803, as rlpyt's examples
     """Train as the command line says."""
-    affinity = make_affinity(run_slot=run_ID, cpu_per_run=1)  # each run has one core: its networks are small
+    affinity = make_affinity(cpu_per_run=1, set_affinity=False)  # one thread: the networks are small
     sampler_class = rlpyt.AsyncCpuSampler if runner.startswith("Async") else rlpyt.SerialSampler
     env_id = "Pendulum-v1" if algo == "sac" else "CartPole-v1"
     sampler = sampler_class(
