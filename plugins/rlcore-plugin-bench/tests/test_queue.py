@@ -167,6 +167,13 @@ def test_a_peer_without_its_interpreter_is_left_out_and_runs_when_it_is_named(wr
     assert set(stored.versions) == {"python", "numpy"}
     assert stored.command[0] == Path(sys.executable).name
 
+    caplog.clear()
+    assert main(["bench", "run", str(path), "--repeat"]) == 0
+    assert "peers of theirs are left out" in caplog.text
+    assert read_row(row_of(path, "toy/peer/1").stored) == stored
+    assert main(["bench", "run", str(path), "--repeat", "--python", f"theirs={sys.executable}"]) == 0
+    assert "toy/peer/1: 3.0; it was 3.0" in caplog.text
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kills_run", [True, False], ids=["both killed", "queue killed"])

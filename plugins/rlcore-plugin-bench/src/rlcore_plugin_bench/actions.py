@@ -12,6 +12,7 @@ from pathlib import Path
 from rlcore.cli import Answer
 from rlcore.errors import ConfigError
 from rlcore.process import collected_stops, usable_cores
+from rlcore_plugin_bench import peer_row
 from rlcore_plugin_bench.answers import BenchTable, Ran, Rows
 from rlcore_plugin_bench.bench_file import BenchFile, read_bench
 from rlcore_plugin_bench.listing import listed, listed_rows
@@ -69,9 +70,9 @@ def list_rows(rows: Sequence[Row], pythons: dict[str, str]) -> Answer:
 def run_rows(rows: Sequence[Row], pythons: dict[str, str], options: argparse.Namespace) -> Answer:
     """Check every row, run those that are not done, and say what became of them."""
     states = states_of(rows, pythons)
-    wanted = [state.row for state in states if options.repeat or state.state not in ("done", "no interpreter")]
-    without = sorted({state.row.how.python for state in states if state.state == "no interpreter"})
-    for name in without:
+    asked = [state.row for state in states if options.repeat or state.state != "done"]
+    wanted = [row for row in asked if peer_row.interpreter(row, pythons) is not None]
+    for name in sorted({row.how.python for row in asked} - {row.how.python for row in wanted}):
         log.info("peers of %s are left out: name their interpreter with --python %s=PATH", name, name)
     stale = [str(state.row) for state in states if state.state == "stale"]
     if stale and not (options.stale or options.repeat):

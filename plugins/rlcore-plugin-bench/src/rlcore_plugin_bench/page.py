@@ -17,7 +17,8 @@ from rlcore_plugin_bench.texts import duration
 _HOW_TO_READ = (
     "A score is the mean return of a run, as its task says. `IQM` is the interquartile mean over the seeds with "
     "the 95% interval of its bootstrap, and the bands of curves are those of the mean. Frames and seconds to "
-    "a threshold are medians over the seeds with a curve."
+    "a threshold are medians over the seeds with a curve. A row that is run again says its old score beside the new "
+    "one; a row of a peer needs `--python NAME=PATH`."
 )
 
 
@@ -119,6 +120,9 @@ def _notes(task: TaskFigures) -> Iterator[str]:
     named = [f"{title} {', '.join(map(str, seeds))}" for title, seeds in bare.items() if seeds]
     if named:
         yield f"Scores alone, without curve and config: {'; '.join(named)}"
+    if any(method.rows for method in task.methods):
+        command = f"rlcore bench run {task.file.path.as_posix()} --rows '{task.name}/*' --repeat"
+        yield f"Run again: `{command}`"
 
 
 def _clock(task: TaskFigures) -> str:

@@ -227,13 +227,14 @@ class Queue:
         except ConfigError as error:
             self._fail(row, str(error))
             return
+        earlier = read_row(row.stored)
         write_row(row.stored, stored)
         self.outcome.done.append(str(row))
         if stored.wall is not None:
             self._forecast.note(row, stored.wall)
         if self._discard:
             _remove(row.run)
-        log.info("%s: %.1f", row, stored.score)
+        log.info("%s: %.1f%s", row, stored.score, "" if earlier is None else f"; it was {earlier.score:.1f}")
 
     def _stop_late(self) -> None:
         """Stop what cannot finish in time."""
