@@ -128,12 +128,8 @@ def _keys_in(value: Any, path: str = "") -> set[str]:
 
 
 def _is_free(key: str, free: Collection[str]) -> bool:
-    return _is_of_launcher(key) or any(key == name or key.startswith(f"{name}.") for name in free)
-
-
-def _is_of_launcher(key: str) -> bool:
-    """Return whether a key says how ranks are started, which changes nothing that they do; how many there are does."""
-    return key.startswith("ranks.") and key != "ranks.count"
+    starts_ranks = key.startswith("ranks.") and key != "ranks.count"  # which changes nothing that they do
+    return starts_ranks or any(key == name or key.startswith(f"{name}.") for name in free)
 
 
 def _without_watching(config: Mapping[str, Any], watching: Collection[str]) -> dict[str, Any]:

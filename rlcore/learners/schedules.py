@@ -39,31 +39,29 @@ class ScheduleConfig(BaseModel, extra="forbid", allow_inf_nan=False):
         return min(1.0, progress.fraction / self.fraction)
 
 
-class Linear:
-    """From the initial value to `final` times it, linear in frames."""
+class _Schedule:
+    """Keeps what is scheduled, and where it ends."""
 
     Config = ScheduleConfig
 
     def __init__(self, config: ScheduleConfig, context: Context) -> None:
         self.target = config.target
         self._config = config
+
+
+class Linear(_Schedule):
+    """From the initial value to `final` times it, linear in frames."""
 
     def value(self, initial: float, progress: Progress) -> float:
         """Return the value after `progress.frames`."""
         return initial * (1 - (1 - self._config.final) * self._config.moved(progress))
 
 
-class Cosine:
+class Cosine(_Schedule):
     """Half a cosine from the initial value to `final` times it.
 
     Loshchilov and Hutter, 2017, arXiv 1608.03983, equation 5, without restarts.
     """
-
-    Config = ScheduleConfig
-
-    def __init__(self, config: ScheduleConfig, context: Context) -> None:
-        self.target = config.target
-        self._config = config
 
     def value(self, initial: float, progress: Progress) -> float:
         """Return the value after `progress.frames`."""

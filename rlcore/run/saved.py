@@ -20,7 +20,7 @@ from rlcore.envs.spec_records import recorded_spec, spec_record
 from rlcore.errors import ConfigError, NoCheckpointError, did_you_mean
 from rlcore.plugins.known import lend
 from rlcore.run.single_parts import open_backend
-from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE
+from rlcore.run_folder.folder import CHECKPOINTS, CONFIG_FILE, check_is_run
 from rlcore.run_folder.origin import Origin, origin_in
 from rlcore.types import EnvSpec
 
@@ -139,11 +139,10 @@ def _found(place: Path) -> tuple[Path, CheckpointEntry | None]:
         return path.parent, CheckpointEntry(path, manifest["progress"]["frames"], manifest)
     if (place / CHECKPOINTS).is_dir():
         return place / CHECKPOINTS, None
-    if (place / CONFIG_FILE).is_file():
-        raise NoCheckpointError(f"run {str(place)!r} has no checkpoint yet: train it until it has saved one")
     if place.is_dir() and committed(place):
         return place.resolve(), None
-    raise ConfigError(f"{str(place)!r} is neither a run folder nor a checkpoint: it has no {CONFIG_FILE}")
+    check_is_run(place)
+    raise NoCheckpointError(f"run {str(place)!r} has no checkpoint yet: train it until it has saved one")
 
 
 def _read(folder: Path, only: CheckpointEntry | None, of_best: bool) -> tuple[CheckpointEntry, dict[str, Any]]:

@@ -18,7 +18,7 @@ from rlcore.config.sections import find_component
 from rlcore.config.validation import core_section
 from rlcore.errors import ConfigError
 from rlcore.plugins.host import PluginHost
-from rlcore.run_folder.folder import CONFIG_FILE
+from rlcore.run_folder.folder import CONFIG_FILE, check_is_run
 from rlcore.types import Logger, RunInfo
 from rlcore.types.context import Context
 from rlcore.types.progress import Progress
@@ -65,8 +65,7 @@ def build_loggers(folder: Path, wanted: Callable[[str], bool]) -> list[LoggerOfR
         ConfigError: it is no run folder, or the sections of the run and of these loggers are wrong.
         PluginError: the plugin of such a logger is not installed, or broken.
     """
-    if not (folder / CONFIG_FILE).is_file():
-        raise ConfigError(f"{str(folder)!r} is not a run folder: it has no {CONFIG_FILE}")
+    check_is_run(folder)
     raw = read(folder / CONFIG_FILE)
     tables = raw.values.get("logger", [])
     named = {name: keys for name, keys in zip(names_of(tables), tables, strict=True) if wanted(name)}

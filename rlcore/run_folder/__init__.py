@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rlcore.run_folder.ended import last_words as last_words
     from rlcore.run_folder.folder import CHECKPOINTS as CHECKPOINTS
     from rlcore.run_folder.folder import CONFIG_FILE as CONFIG_FILE
+    from rlcore.run_folder.folder import check_is_run as check_is_run
     from rlcore.run_folder.folder import read_config as read_config
     from rlcore.run_folder.run_id import ID_FILE as ID_FILE
     from rlcore.run_folder.run_id import read_id as read_id
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
-        "rlcore.run_folder.folder": "CHECKPOINTS CONFIG_FILE read_config",
+        "rlcore.run_folder.folder": "CHECKPOINTS CONFIG_FILE check_is_run read_config",
         "rlcore.run_folder.ended": "last_words",
         "rlcore.run_folder.status": "reached_by read_status RunState Status",
         "rlcore.config.changes": "WATCHING leaves",

@@ -61,6 +61,18 @@ def read_config(folder: Path, name: str = CONFIG_FILE) -> dict[str, Any]:
         return {}
 
 
+def check_is_run(folder: Path) -> None:
+    """Refuse a folder that is none of a run.
+
+    Raises:
+        ConfigError: it has no config; names some of the runs in it.
+    """
+    if not (folder / CONFIG_FILE).is_file():
+        runs = sorted(str(path.parent) for path in folder.glob(f"*/{CONFIG_FILE}"))[:3]
+        inside = f"; there are runs in it, such as {', '.join(runs)}" if runs else ""
+        raise ConfigError(f"{str(folder)!r} is not a run folder: it has no {CONFIG_FILE}{inside}")
+
+
 class Presence:
     """Detects that a run folder was removed or replaced during its run, which would go on in deleted files.
 

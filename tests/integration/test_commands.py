@@ -350,6 +350,12 @@ def test_evaluate_refuses_what_is_no_run(cli, workdir):
     assert "is not a run folder: it has no config.toml" in cli("evaluate", workdir).err
 
 
+def test_the_folder_of_several_runs_is_refused_with_the_names_of_some(cli, trained):
+    for command in ("evaluate", "report", "ckpt list"):
+        outcome = cli(*command.split(), trained.parent)
+        assert (outcome.code, f"there are runs in it, such as {trained}" in outcome.err) == (2, True)
+
+
 def test_evaluate_follows_loose_plugin_files(cli, write_config, workdir):
     (workdir / "my_loss.py").write_text(
         "from rlcore import Component, hookimpl\n"

@@ -109,7 +109,7 @@ def test_the_best_checkpoint_and_one_by_its_folder(cli, train):
 def test_what_cannot_be_loaded_is_one_clear_error(train, write_config, workdir):
     with pytest.raises(rlcore.ConfigError, match="there is no run folder or checkpoint 'runs/none'"):
         rlcore.load_agent("runs/none")
-    with pytest.raises(rlcore.ConfigError, match="neither a run folder nor a checkpoint"):
+    with pytest.raises(rlcore.ConfigError, match="is not a run folder"):
         rlcore.load_agent(workdir)
     run = train()
     with pytest.raises(rlcore.StorageError, match="none is the best"):

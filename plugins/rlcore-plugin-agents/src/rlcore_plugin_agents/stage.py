@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from rlcore.errors import ConfigError
 from rlcore.run import AgentBuilder, EnvMaker, Saved, prepare_process, read_saved
-from rlcore.run_folder import CONFIG_FILE
+from rlcore.run_folder import check_is_run
 from rlcore.types import Context, Env, EnvSpec, Evaluator, Progress
 from rlcore_plugin_agents.agent import Agent
 from rlcore_plugin_agents.loading import device_of, load_agent
@@ -74,8 +74,7 @@ def set_stage(
     Raises:
         RlcoreError: something of it cannot be read or built.
     """
-    if not (folder / CONFIG_FILE).is_file():
-        raise ConfigError(f"{str(folder)!r} is not a run folder: it has no {CONFIG_FILE}")
+    check_is_run(folder)
     if agent is not None and best:
         raise ConfigError(
             "--best chooses a checkpoint, and --agent plays a file in the place of one: leave one of them out"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from rlcore.errors import ConfigError, did_you_mean
-from rlcore.run_folder import CONFIG_FILE
+from rlcore.run_folder import CONFIG_FILE, check_is_run
 from rlcore.types import Clock, unit_of
 from rlcore_plugin_reports.comparison_notes import notes
 from rlcore_plugin_reports.curves import Curve, read_metrics
@@ -150,8 +150,7 @@ def _runs(folders: Sequence[Path]) -> list[RunFiles]:
     """Return the runs of folders, each of them once and all of one env."""
     runs: dict[Path, RunFiles] = {}
     for folder in folders:
-        if not (folder / CONFIG_FILE).is_file():
-            raise ConfigError(f"{str(folder)!r} is not a run folder: it has no {CONFIG_FILE}")
+        check_is_run(folder)
         place = folder.resolve()
         if place in runs:
             raise ConfigError(f"{str(folder)!r} is named twice; a run counts once")

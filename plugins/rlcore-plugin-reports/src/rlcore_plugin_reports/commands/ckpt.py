@@ -27,7 +27,7 @@ from rlcore.checkpoints import (
 from rlcore.cli import Answer, add_json, positive
 from rlcore.errors import ConfigError, StorageError
 from rlcore.files import Lock
-from rlcore.run_folder import CHECKPOINTS, CONFIG_FILE
+from rlcore.run_folder import CHECKPOINTS, check_is_run
 from rlcore_plugin_reports.commands.ckpt_answers import (
     Checkpoints,
     ConvertedCheckpoint,
@@ -78,8 +78,7 @@ def run(options: argparse.Namespace) -> Answer:
     """Run the action."""
     folder = Path(options.run)
     if not (folder / CHECKPOINTS).is_dir():
-        if not (folder / CONFIG_FILE).is_file():
-            raise ConfigError(f"{options.run!r} is not a run folder: it has no {CHECKPOINTS} and no {CONFIG_FILE}")
+        check_is_run(folder)
         raise StorageError(f"{options.run!r} has no checkpoints yet")
     actions = {"list": _list, "verify": _verify, "show": _show, "prune": _prune, "convert": _convert}
     return actions[options.action](folder, options)

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from rlcore.errors import ConfigError
 from rlcore.files import replacing
-from rlcore.run_folder import CONFIG_FILE
+from rlcore.run_folder import check_is_run
 from rlcore.types import unit_of
 from rlcore_plugin_reports.html import numbers
 from rlcore_plugin_reports.html.health import findings
@@ -40,8 +40,7 @@ def run_files(folders: Sequence[Path]) -> list[RunFiles]:
         ConfigError: a folder is none of a run.
     """
     for folder in folders:
-        if not (folder / CONFIG_FILE).is_file():
-            raise ConfigError(f"{str(folder)!r} is not a run folder: it has no {CONFIG_FILE}")
+        check_is_run(folder)
     return [RunFiles(folder) for folder in folders]
 
 
