@@ -70,7 +70,7 @@ MORE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("rlcore.core_hooks",), ("tests/core_hooks", COMPONENTS, "tests/trainer")),
     (("rlcore.run.assembly", "rlcore.scripts"), ("tests/trainer",)),
     (("rlcore.run",), (f"{UNIT}/run", f"{INTEGRATION}/test_failed_runs.py")),
-    (("rlcore.run.shares", "rlcore.state.ranks"), (f"{UNIT}/run",)),
+    (("rlcore.state.ranks",), (f"{UNIT}/run",)),
     (("rlcore.envs.spec_records",), ("plugins/rlcore-plugin-agents/tests",)),
     (
         ("rlcore_plugin_reports.html", "rlcore_plugin_reports.svg", "rlcore_plugin_reports.curves"),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rlcore.config.observers import leave_out_shown as leave_out_shown
     from rlcore.config.own_modules import import_named as import_named
     from rlcore.config.own_modules import meant as meant
+    from rlcore.config.problems import ConfigProblems as ConfigProblems
     from rlcore.config.raw import RawConfig as RawConfig
     from rlcore.config.sections import validate as validate
     from rlcore.config.trust import check_file as check_file
@@ -26,6 +27,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.config.core": "SAFE_NAME",
         "rlcore.config.file": "read",
         "rlcore.config.observers": "leave_out_shown",
+        "rlcore.config.problems": "ConfigProblems",
         "rlcore.config.raw": "RawConfig",
         "rlcore.config.sections": "validate",
         "rlcore.config.trust": "check_file note_file note_written",

@@ -8,6 +8,7 @@ from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
     from rlcore.config.sections import Config as Config
+    from rlcore.config.sections import Section as Section
     from rlcore.config.sections import find_component as find_component
     from rlcore.config.sections import find_launcher as find_launcher
     from rlcore.plugins.host import PluginHost as PluginHost
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from rlcore.run.saved import read_saved as read_saved
     from rlcore.run.saved_parts import AgentBuilder as AgentBuilder
     from rlcore.run.saved_parts import AgentParts as AgentParts
-    from rlcore.run.shares import divided as divided
     from rlcore.run.single_parts import LoggerOfRun as LoggerOfRun
     from rlcore.run.single_parts import build_loggers as build_loggers
     from rlcore.run.single_parts import open_backend as open_backend
@@ -47,7 +47,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.run.env_maker": "EnvMaker",
         "rlcore.run.saved": "Saved of_policy read_saved",
         "rlcore.run.saved_parts": "AgentBuilder AgentParts",
-        "rlcore.config.sections": "Config find_component find_launcher",
+        "rlcore.config.sections": "Config Section find_component find_launcher",
         "rlcore.run.checking": "try_out validated",
         "rlcore.run.asked": "Asked ResumeOptions",
         "rlcore.run.claim": "claimed",
@@ -55,7 +55,6 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.run.ending": "Ending StoppedAtStart unexpected",
         "rlcore.run.ready": "Run",
         "rlcore.run.resume": "check_unchanged_since_latest",
-        "rlcore.run.shares": "divided",
         "rlcore.run.process_state": "choose_device prepare_process",
         "rlcore.run.single_parts": "LoggerOfRun build_loggers open_backend",
     },

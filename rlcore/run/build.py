@@ -15,13 +15,13 @@ import torch
 
 from rlcore.config.sections import Config
 from rlcore.errors import ConfigError
+from rlcore.plugins.known import lend
 from rlcore.run import resume as resuming
 from rlcore.run.asked import ResumeOptions
 from rlcore.run.builder import RunBuilder
 from rlcore.run.claim import claimed, claimed_elsewhere
 from rlcore.run.process_state import choose_device, prepare_process
 from rlcore.run.ready import Run
-from rlcore.run.shares import divided
 from rlcore.run_folder import folder as run_folder
 from rlcore.run_folder import run_id as run_ids
 from rlcore.state.exactness import inexact_device, inexact_parts
@@ -76,7 +76,7 @@ def build(
         prepare_process(config.run)
         if write and not rank:
             log.info("device %s, CPU threads: %d", device, config.run.threads)
-        own = config if config.ranks is None else divided(config, config.ranks.count)
+        own = config if config.ranks is None else lend("rlcore.run", "divided", "[ranks]")(config, config.ranks.count)
         builder = RunBuilder(own, _context(config, claim.folder, device, heart or Heart(), group or Alone()))
         run = Run(builder.trainer(hooks), config, named, [], builder.backend)
         if rank:

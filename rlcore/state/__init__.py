@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rlcore.state.memory import bytes_of as bytes_of
     from rlcore.state.memory import copy_in_pieces as copy_in_pieces
     from rlcore.state.memory import pieces as pieces
+    from rlcore.state.ranks import is_replicated as is_replicated
+    from rlcore.state.ranks import of_each_rank as of_each_rank
     from rlcore.state.snapshot import LastGoodState as LastGoodState
     from rlcore.state.snapshot import Snapshot as Snapshot
     from rlcore.state.snapshot import add_tensor as add_tensor
@@ -34,5 +36,6 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.state.kinds": "dtype_of",
         "rlcore.state.snapshot": "LastGoodState Snapshot add_tensor",
         "rlcore.state.sources": "modules_of",
+        "rlcore.state.ranks": "is_replicated of_each_rank",
     },
 )

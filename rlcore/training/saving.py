@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from rlcore.checkpoints.provenance import Provenance
 from rlcore.errors import FROM_OUTSIDE, NumericalError, StorageError
+from rlcore.plugins.known import lend
 from rlcore.process.signals import StopAtOnce
 from rlcore.state.exactness import inexact_parts
-from rlcore.state.ranks import gathered
 from rlcore.state.snapshot import Snapshot
 from rlcore.training.lockstep import Lockstep
 from rlcore.training.parts import TrainerParts
@@ -168,7 +168,8 @@ class Saving:
         if not self._lockstep.together:
             return self._take()
         keepers = {name for name, part in self._parts.stateful.items() if defines(part, Part.forget_episodes)}
-        return gathered(self._parts.group, self._take(), keepers)
+        snapshot: Snapshot = lend("rlcore.training", "gathered")(self._parts.group, self._take(), keepers)
+        return snapshot
 
     def _first_says(self, flag: bool) -> bool:
         return self._lockstep.first_says(flag, self._progress.now)

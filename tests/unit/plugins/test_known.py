@@ -23,9 +23,11 @@ ASKED_FOR = [
     ("rlcore.run", "JointModel", SEVERAL),
     ("rlcore.run", "JointParts", SEVERAL),
     ("rlcore.run", "assigned", SEVERAL),
+    ("rlcore.run", "divided", "[ranks]"),
     ("rlcore.run", "plot_runs", "the drawing of curves"),
     ("rlcore.scripts", "OptimizerOfPolicy", "rlcore.scripts.OptimizerOfPolicy"),
     ("rlcore.scripts", "loss_of_policies", "Trainer(loss_module={policy: loss})"),
+    ("rlcore.training", "gathered", "rlcore.training.gathered"),
     ("rlcore.training", "merged", "a row over several ranks"),
 ]
 PLUGINS = Path(__file__).parents[3] / "plugins"

@@ -10,12 +10,13 @@ from typing import TypeVar
 from rlcore import build
 from rlcore.errors import ConfigError, Interruption, RankLost, RlcoreError
 from rlcore.process import Watchdog, end_forks_with_this
-from rlcore.run import Asked, Config, Ending, ResumeOptions, Run, claimed, command_hooks, divided, train_as_asked
+from rlcore.run import Asked, Config, Ending, ResumeOptions, Run, claimed, command_hooks, train_as_asked
 from rlcore.types import Launcher
 from rlcore_plugin_ddp.launchers import RankPlace
 from rlcore_plugin_ddp.ranks.launch import read_launch, write_launch
 from rlcore_plugin_ddp.ranks.pulse import Pulse
 from rlcore_plugin_ddp.ranks.same import check_all_can, check_same_config, check_same_folder
+from rlcore_plugin_ddp.ranks.shares import divided
 from rlcore_plugin_ddp.ranks.waiting import WaitingGroup
 
 log = logging.getLogger(__name__)

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 from rlcore.errors import RlcoreError, notes_of
 from rlcore.process import STOPPING, end_with_parent, show_log
-from rlcore.run import Asked, check_unchanged_since_latest, divided, validated
+from rlcore.run import Asked, check_unchanged_since_latest, validated
 from rlcore_plugin_ddp.ranks.board import RankBoard
 from rlcore_plugin_ddp.ranks.building import build_launcher
+from rlcore_plugin_ddp.ranks.shares import divided
 
 
 def main(asked: int, channel: int, board: Sequence[int]) -> int:

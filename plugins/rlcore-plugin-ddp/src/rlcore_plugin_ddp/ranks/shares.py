@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from rlcore.config.problems import ConfigProblems
-from rlcore.config.sections import Config, Section
+from rlcore.config import ConfigProblems
+from rlcore.run import Config, Section
 
 # the sections of the parts that each rank has for itself
 _DIVIDED: Final = ("env", "collector", "buffer")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from rlcore_plugin_ddp.ranks.shares import divided
 from rlcore_plugin_testing.small_run import make_config
 
 from rlcore.cli import command_line as cli
 from rlcore.errors import ConfigError
 from rlcore.run.build import build
-from rlcore.run.shares import divided
 
 ENVS = {"env": {"use": "testing:toy", "num_envs": 4}}
 
