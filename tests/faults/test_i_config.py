@@ -36,7 +36,7 @@ def refused(cli, path, message=""):
 def keys_of_example():
     config = load_config(ROOT / "examples" / "ppo-idp.toml")
     for section, model in CORE_SECTIONS.items():
-        if section == "ranks":  # refused by the process that would start them: plugins/rlcore-plugin-ddp/tests/test_shares.py
+        if section == "ranks":  # refused by the process that would start them: test_shares.py of rlcore-plugin-ddp
             continue
         yield from ((section, key) for key in model.model_fields)
     yield from (("checkpoint", key) for key in CheckpointConfig.model_fields)
