@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from rlcore.state.ranks import own_name
+
 if TYPE_CHECKING:
     from rlcore.state.snapshot import Snapshot
 
@@ -50,7 +52,6 @@ class Provenance:
 
     def in_manifest(self, snapshot: Snapshot) -> dict[str, Any]:
         """Return the entries of a manifest about the provenance and the hashes of a snapshot."""
-        from rlcore.state.ranks import own_name
         from rlcore.state.snapshot import training_digest  # imports torch, which listing checkpoints does without
 
         digests = snapshot.digests()

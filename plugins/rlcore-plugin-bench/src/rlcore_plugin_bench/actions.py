@@ -70,7 +70,8 @@ def list_rows(rows: Sequence[Row], pythons: dict[str, str]) -> Answer:
 def run_rows(rows: Sequence[Row], pythons: dict[str, str], options: argparse.Namespace) -> Answer:
     """Check every row, run those that are not done, and say what became of them."""
     states = states_of(rows, pythons)
-    asked = [state.row for state in states if options.repeat or state.state != "done"]
+    skipped = ("done",) if options.stale else ("done", "stale")
+    asked = [state.row for state in states if options.repeat or state.state not in skipped]
     wanted = [row for row in asked if peer_row.interpreter(row, pythons) is not None]
     for name in sorted({row.how.python for row in asked} - {row.how.python for row in wanted}):
         log.info("peers of %s are left out: name their interpreter with --python %s=PATH", name, name)
