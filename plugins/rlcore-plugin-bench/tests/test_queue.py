@@ -292,7 +292,7 @@ def test_what_took_longer_than_the_time_that_is_left_is_not_begun(write_bench, c
 
 
 @pytest.mark.slow
-def test_a_preset_runs_and_a_row_that_is_repeated_has_the_same_returns(write_bench):
+def test_a_preset_runs_and_a_row_that_is_repeated_has_the_same_returns(write_bench, capsys):
     changes = ["run.total_frames=2048", "evaluator.every=1024", "evaluator.episodes=2"]
     method = {"ppo": {"preset": "ppo-classic-control", "env": "CartPole-v1", "set": changes}}
     path = write_bench(bench={"seeds": [1]}, toy={"method": method})
@@ -300,6 +300,9 @@ def test_a_preset_runs_and_a_row_that_is_repeated_has_the_same_returns(write_ben
     assert main(["bench", "run", str(path)]) == 0
     first = read_row(row.stored)
     assert len(first.curve.at) >= 2
+    capsys.readouterr()
+    assert main(["runs", str(row.folder), "--json"]) == 0
+    assert [run["state"] for run in json.loads(capsys.readouterr().out)["data"]["runs"]] == ["done"]
     assert main(["bench", "run", str(path), "--repeat", "--discard"]) == 0
     again = read_row(row.stored)
     assert (again.score, again.curve.at, again.curve.returns) == (first.score, first.curve.at, first.curve.returns)

@@ -61,7 +61,7 @@ def _overrides(row: Row) -> list[str]:
 def command_of(row: Row) -> list[str]:
     """Return the arguments after `rlcore` that begin the run of a row."""
     if row.how.preset is not None:
-        config = row.folder / "config.toml"
+        config = row.folder / "preset.toml"  # not the name by which a folder is known as a run
         config.write_text(_preset_text(row))
     else:
         assert row.how.config is not None
