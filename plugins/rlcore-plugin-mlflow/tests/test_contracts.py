@@ -19,6 +19,7 @@ class TestPlugin(PluginContract):
 class TestMLflow(SpoolingLoggerContract):
     use = "mlflow"
     shows = frozenset({"histogram", "image", "video", "text"})
+    asks_what_arrived = True
 
     @pytest.fixture(autouse=True)
     def run_folder(self, tmp_path, empty_database):
@@ -81,22 +82,6 @@ class TestMLflow(SpoolingLoggerContract):
         assert tracked.run.data.params == {"run.total_frames": "1", "run.seed": "5"}, "MLflow changes no parameter"
         found = json.loads(tracked.content("config.json", tmp_path / "downloaded"))
         assert found == {"run": {"total_frames": 2, "seed": 5}}
-
-    def test_what_arrived_before_the_answer_was_lost_is_not_sent_again(self, tmp_path):
-        logger = self.logger(tmp_path)
-        logger.log_metrics({"a": 1.0}, 1)
-        logger.log_metrics({"a": 2.0}, 2)
-        assert logger.catch_up(60)
-        logger.close()
-        logger.spool.refresh()
-        sent = logger.spool.sent
-        sent.offset, sent.id = 0, ""  # neither the answer nor the id of the run came back
-        logger.spool.write_sent()
-        again = self.logger(tmp_path)
-        again.log_metrics({"a": 3.0}, 3)
-        again.close()
-        self.settle(tmp_path)
-        assert self.read_back(tmp_path) == [(1, {"a": 1.0}), (2, {"a": 2.0}), (3, {"a": 3.0})]
 
     def test_the_run_is_finished_at_the_end_and_bears_its_name_and_tags(self, tmp_path):
         context = self.bench(folder=self.folder)

@@ -83,3 +83,12 @@ def test_a_picture_is_a_file_of_its_own_with_the_names_of_its_lines():
     assert said[-1] == "one <1>"
     assert "empty" not in said
     assert root.get("viewBox") == f"0 0 {root.get('width')} {root.get('height')}"
+
+
+def test_a_long_title_is_squeezed_into_the_width_of_the_chart():
+    short, long = (
+        next(element for element in drawn(line([0, 1], [0, 1]), title="t" * length) if element.get("class") == "title")
+        for length in (30, 90)
+    )
+    assert short.get("textLength") is None
+    assert float(long.get("x")) + float(long.get("textLength")) <= 460

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _WIDTH, _HEIGHT = 460, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 12, 28, 36
+# of a character of the title, about
+_CHARACTER: Final = 7
 # of a name below the picture
 _LEGEND: Final = 16
 _STYLE: Final = "text{font:11px sans-serif;fill:#1b1f24}.title{font-weight:600}.grid{stroke:#dcdfe4}"
@@ -46,7 +48,7 @@ class Line:
 def chart(title: str, lines: Sequence[Line], x_label: str = "frames") -> str:
     """Return a chart; points that are not finite are left out, and beyond 500 points a line is thinned."""
     lines = [line for line in map(_drawable, lines) if line.x.size]
-    body = [f'<text class="title" x="{_LEFT}" y="16">{escape(title)}</text>']
+    body = [_heading(title)]
     if not lines:
         body.append(f'<text x="{_WIDTH // 2}" y="{_HEIGHT // 2}" text-anchor="middle">nothing recorded</text>')
         return _svg(title, body)
@@ -71,6 +73,13 @@ def picture(title: str, lines: Sequence[Line], x_label: str = "frames") -> str:
     size = f'width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{escape(title, quote=True)}">'
     return f"{head}\n<style>{_STYLE}</style>\n<rect width='100%' height='100%' fill='#ffffff'/>\n{body}</svg>\n"
+
+
+def _heading(title: str) -> str:
+    """Return the title, narrower where it would leave the chart."""
+    room = _WIDTH - _LEFT - _RIGHT
+    fit = f' textLength="{room}" lengthAdjust="spacingAndGlyphs"' if len(title) * _CHARACTER > room else ""
+    return f'<text class="title" x="{_LEFT}" y="16"{fit}>{escape(title)}</text>'
 
 
 def _drawable(line: Line) -> Line:
