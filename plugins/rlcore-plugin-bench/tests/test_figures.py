@@ -94,3 +94,13 @@ def test_a_task_in_two_files_and_a_page_that_is_no_markdown_are_refused(bench, w
     other = write_bench("other")
     assert "task 'toy' is in " in refused("bench", "table", bench, other)
     assert "--output page.html: the page is Markdown" in refused("bench", "table", bench, "--output", "page.html")
+
+
+def test_a_page_of_several_tasks_begins_with_a_line_for_each(bench, write_bench, capsys):
+    other = write_bench("other", others={"method": {"unknown": {"source": "a paper, 2026", "mean": 3.0}}})
+    assert main(["bench", "table", str(bench)]) == 0
+    assert "## All tasks" not in capsys.readouterr().out
+    assert main(["bench", "table", str(bench), str(other)]) == 0
+    page = capsys.readouterr().out
+    assert "| toy | Ours: 6.0 ± 2.9 (5); paper: 12.5 ± 1.5 (10) |" in page
+    assert "| others | unknown: 3.0 |" in page

@@ -43,10 +43,26 @@ def page(files: Sequence[BenchFile], tasks: Sequence[TaskFigures], folder: str |
     head = [f"# {files[0].bench.title}", *dict.fromkeys(file.bench.text for file in files if file.bench.text)]
     named = " ".join(file.path.as_posix() for file in files)
     blocks = [*head, f"{_HOW_TO_READ} `rlcore bench table {named}` makes this page of the rows that are stored."]
-    for task in tasks:
-        if task.methods:
-            blocks += section(task, folder)
+    told = [task for task in tasks if task.methods]
+    if len(told) > 1:
+        blocks += ["## All tasks", _overview(told)]
+    for task in told:
+        blocks += section(task, folder)
     return "\n\n".join([*blocks, *_made_with(tasks)]) + "\n"
+
+
+def _overview(tasks: Sequence[TaskFigures]) -> str:
+    """Return a table with a line for each task: mean and deviation of each method, and how many seeds."""
+    heads = ["task", "mean ± std over seeds, and how many"]
+    # stale methods have no seeds left; of published ones the number may be unknown
+    rows = [
+        [task.title, "; ".join(_brief(each) for each in task.methods if each.count != 0) or "stale"] for task in tasks
+    ]
+    return "\n".join(_line(cells) for cells in (heads, ["---"] * len(heads), *rows))
+
+
+def _brief(method: MethodFigures) -> str:
+    return f"{method.title}: {_mean(method)}" + ("" if method.count is None else f" ({method.count})")
 
 
 def section(task: TaskFigures, folder: str | None) -> Iterator[str]:
@@ -84,9 +100,12 @@ def _cells(method: MethodFigures) -> list[str]:
     seeds = ", ".join(str(row.seed) for row in method.rows) or f"{method.count or 'unknown'}, published"
     results = ", ".join(f"{score:,.1f}" for score in method.scores)
     median = f"{method.figures['median'].value:,.1f}" if method.figures else ""
-    # of one seed there is none
-    mean = f"{method.mean:,.1f}" + ("" if method.deviation is None else f" ± {method.deviation:,.1f}")
-    return [method.title, seeds, results, median, mean, _estimate(method.figures.get("iqm"))]
+    return [method.title, seeds, results, median, _mean(method), _estimate(method.figures.get("iqm"))]
+
+
+def _mean(method: MethodFigures) -> str:
+    # of one seed there is no deviation
+    return f"{method.mean:,.1f}" + ("" if method.deviation is None else f" ± {method.deviation:,.1f}")
 
 
 def _estimate(estimate: Estimate | None) -> str:
