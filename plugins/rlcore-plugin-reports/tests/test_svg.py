@@ -44,6 +44,13 @@ def test_ticks_are_round_and_span_the_values():
     assert "25k" in texts
 
 
+def test_a_batch_beyond_the_last_tick_widens_no_chart():
+    tree = drawn(line([0, 100_096], [0, 1]))
+    assert [text.text for text in tree.iter("text")][-2] == "100k"
+    ((_, _), (end, _)) = places(next(tree.iter("polyline")))
+    assert 448.0 < end < 449.0
+
+
 @pytest.mark.parametrize("values", [[3.0, 3.0], [0.0, 0.0], [-1e308, 1e308], [1e-300, 2e-300], [1e15, 1e15 + 1]])
 def test_any_range_can_be_drawn(values):
     (found,) = drawn(line([0, 1], values)).iter("polyline")

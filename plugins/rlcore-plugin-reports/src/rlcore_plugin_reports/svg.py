@@ -22,6 +22,8 @@ _CHARACTER: Final = 7
 # of a name below the picture
 _LEGEND: Final = 16
 _STYLE: Final = "text{font:11px sans-serif;fill:#1b1f24}.title{font-weight:600}.grid{stroke:#dcdfe4}"
+# of the distance of two ticks: how far a line may leave them, since a run of 100,000 frames ends with the batch after
+_SLACK: Final = 0.02
 # of a line: more than the pixels that it crosses
 _POINTS: Final = 500
 
@@ -91,13 +93,13 @@ def _drawable(line: Line) -> Line:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Return four to nine round numbers that span the range."""
+    """Return some round numbers that span the range, but for a little."""
     if high / 2 - low / 2 <= 1e-12 * max(abs(low), abs(high), 1e-300):
         low, high = low - (abs(low) or 1) / 2, high + (abs(high) or 1) / 2
     raw = high / 5 - low / 5
     size = 10.0 ** math.floor(math.log10(raw))
-    step = next(factor * size for factor in (1, 2, 5, 10) if factor * size >= raw)
-    first, last = math.floor(low / step), math.ceil(high / step)
+    step = next(factor * size for factor in (1, 2, 5, 10) if factor * size >= raw * (1 - _SLACK))
+    first, last = math.floor(low / step + _SLACK), math.ceil(high / step - _SLACK)
     return [number * step for number in range(first, last + 1)]
 
 
