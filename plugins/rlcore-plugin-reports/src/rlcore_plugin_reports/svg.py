@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rlcore.types import Array
 
 _WIDTH, _HEIGHT = 460, 260
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 12, 28, 36
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 18, 28, 36
 # of a character of the title, about
 _CHARACTER: Final = 7
 # of a name below the picture
