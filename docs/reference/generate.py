@@ -45,10 +45,6 @@ from rlcore.plugins.component import COMPONENT_SECTIONS
 ROOT: Final = Path(__file__).resolve().parents[2]
 COMMAND: Final = "python docs/reference/generate.py"
 
-_ALGORITHMS: Final = (
-    *("ppo", "a2c", "impala", "appo", "dqn", "c51", "qr-dqn", "r2d2", "pqn", "sac", "td3", "ddpg", "crossq"),
-    *("discrete-sac", "bc", "td3-bc", "iql", "cql", "discrete-cql"),
-)
 _BLOCK: Final = re.compile(r"(<!-- generated: ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _FAULT_TEST: Final = re.compile(r"test_((?:[a-j]\d+_)+)(.*)")
 
@@ -191,7 +187,7 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "measured-beside-rejax": measured.beside_rejax,
     "measured-beside-rllib": measured.beside_rllib,
     "measured-beside-rsl-rl": measured.beside_rsl_rl,
-    **{f"reached-{name}": partial(preset_tables.reached, name) for name in _ALGORITHMS},
+    **{f"reached-{name}": partial(preset_tables.reached, name) for name in preset_tables.algorithms()},
 }
 
 

@@ -25,6 +25,11 @@ def every() -> str:
     return table(["algorithm", "preset", "what for", "measured in"], sorted(listed))
 
 
+def algorithms() -> set[str]:
+    """Return the algorithms that have presets."""
+    return {about["algorithm"] for _, about in _abouts()}
+
+
 def reached(algorithm: str) -> str:
     """Return the table of the presets of an algorithm, with the returns that were measured."""
     rows = []
