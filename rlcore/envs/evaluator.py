@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Final
 
 from pydantic import BaseModel, Field
 
 from rlcore.envs.playing import LONGEST, play
 from rlcore.errors import ConfigError
-from rlcore.types import Env, EnvSpec, EvaluationResult, Evaluator
+from rlcore.types import Env, EvaluationResult, Evaluator
 from rlcore.types.context import Context
 from rlcore.types.settings import Interval
 
 log = logging.getLogger(__name__)
+
+# an env may be an emulator or a simulation of many megabytes
+_MOST_ENVS: Final = 100
 
 
 class EpisodeEvaluator(Evaluator):
@@ -29,7 +33,9 @@ class EpisodeEvaluator(Evaluator):
         at_start: bool = Field(True, description="evaluate before the first frame")
         episodes: int = Field(10, ge=1, description="episodes per evaluation")
         seed: int = Field(10_000, ge=0, description="reset seed of the first episode; the others count up")
-        num_envs: int | None = Field(None, ge=1, description="envs that step together; default: one per episode")
+        num_envs: int | None = Field(
+            None, ge=1, description=f"envs that step together; default: one per episode, at most {_MOST_ENVS}"
+        )
         max_episode_steps: int | None = Field(
             None, ge=1, description=f"cut episodes here; default: the env's limit, or {LONGEST:,} where it has none"
         )
@@ -39,18 +45,21 @@ class EpisodeEvaluator(Evaluator):
         self.at_start = config.at_start
         self._context = context
         self._seeds = tuple(range(config.seed, config.seed + config.episodes))
-        self._num_envs = min(config.num_envs or config.episodes, config.episodes)
         self._policies: tuple[str, ...] = context.built.get("policies", ())  # of each agent of a game
+        agents = max(1, len(self._policies))
+        self._num_envs = min(config.num_envs or max(agents, _MOST_ENVS // agents * agents), config.episodes)
         for key, value in (("episodes", config.episodes), ("num_envs", self._num_envs)):
-            if self._policies and value % len(self._policies):
-                raise _of_whole_games(key, value, len(self._policies))
+            if value % agents:
+                raise ConfigError(
+                    f"[evaluator] {key} = {value}: episodes are those of agents, and a game has {agents}; several "
+                    f"policies play whole games, so set it to a multiple of {agents}"
+                )
         self._most_steps = config.max_episode_steps
-        spec: EnvSpec = context.env_spec
-        if spec.max_episode_steps is None and config.max_episode_steps is None:
+        if context.env_spec.max_episode_steps is None and config.max_episode_steps is None:
             log.info(
                 "env %r declares no step limit: an episode of an evaluation that does not end is cut after %d steps; "
                 "set [evaluator] max_episode_steps",
-                *(spec.id, LONGEST),
+                *(context.env_spec.id, LONGEST),
             )
         self._make_env: Callable[[int], Env] = context.make_env
         self._env: Env | None = None
@@ -62,9 +71,9 @@ class EpisodeEvaluator(Evaluator):
         returns: list[float] = []
         lengths: list[int] = []
         for begin in range(0, len(self._seeds), self._num_envs):
-            left = min(self._num_envs, len(self._seeds) - begin)
+            left = self._seeds[begin:]
             played_returns, played_lengths = play(
-                self._env, self._context, self._seeds[begin], episodes=left, most_steps=self._most_steps
+                self._env, self._context, left[0], episodes=len(left), most_steps=self._most_steps
             )
             returns += played_returns.tolist()
             lengths += played_lengths.tolist()
@@ -75,12 +84,3 @@ class EpisodeEvaluator(Evaluator):
         """Close the evaluation envs."""
         if self._env is not None:
             self._env.close()
-
-
-def _of_whole_games(key: str, value: int, agents: int) -> ConfigError:
-    below, above = value // agents * agents, -(-value // agents) * agents
-    nearest = f"{below} or {above}" if below else str(above)
-    return ConfigError(
-        f"[evaluator] {key} = {value}: episodes are those of agents, and a game has {agents}; several policies play "
-        f"whole games, so set it to {nearest}"
-    )

@@ -198,6 +198,16 @@ def test_few_envs_give_the_episodes_of_many(num_envs):
     assert len(set(result.lengths)) > 1, "episodes of one length would not show a bias"
 
 
+def test_many_episodes_take_turns_in_at_most_a_hundred_envs(monkeypatch):
+    """As many emulators as there are episodes may not fit into memory."""
+    make = cart_pole("serial")
+    evaluator = make.evaluator(episodes=250)
+    make_env, sizes = evaluator._make_env, []
+    monkeypatch.setattr(evaluator, "_make_env", lambda num_envs: sizes.append(num_envs) or make_env(num_envs))
+    assert evaluator.evaluate() == make.evaluator(episodes=250, num_envs=50).evaluate()
+    assert sizes == [100]
+
+
 def test_few_natively_vectorised_envs_run_whole_episodes():
     """They share a generator, so that the episodes are others than those of many envs."""
     result = cart_pole("native").evaluator(episodes=5, num_envs=2).evaluate()
