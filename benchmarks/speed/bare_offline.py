@@ -95,9 +95,9 @@ class Update:
     def _cql(self, rows: Tensor, with_actor: bool) -> None:
         seen, following, action, reward, goes_on = self._parts(rows)
         temperature = self._alpha[0].detach().exp()
-        future, log_prob = self._sampled(self._actor, following)
+        future, _ = self._sampled(self._actor, following)
         values = forward(self._targets, torch.cat([following, future], -1)).amin(0)
-        target = reward + GAMMA * goes_on * (values - temperature * log_prob)
+        target = reward + GAMMA * goes_on * values
         count, size = SAMPLES, len(rows)
         pair, many = torch.cat([seen, action], -1), seen.expand(count, *seen.shape).flatten(0, 1)
         units = [torch.rand(count * size, self._actions) * 2 - 1]
@@ -112,7 +112,7 @@ class Update:
             taken = forward(weights, pair)
             spread = (forward(weights, others) - density).view(-1, 3 * count, size).logsumexp(1)
             gap = (spread - taken.squeeze(-1)).mean(1).sum()
-            return 0.5 * (taken - target).square().mean(1).sum() + 5.0 * gap
+            return (taken - target).square().mean(1).sum() + 5.0 * gap
 
         def of_actor(weights: Weights) -> Tensor:
             own, density = self._sampled(weights, seen)

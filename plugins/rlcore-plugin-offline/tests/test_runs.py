@@ -1,6 +1,7 @@
 """Runs on datasets, from recording to exact resumes, and the losses beside other ways to compute them."""
 
 import itertools
+import math
 import subprocess
 import sys
 
@@ -208,6 +209,36 @@ def test_the_gap_of_discrete_cql_is_a_cross_entropy():
     values = context.model.q_values(entries["observation"])
     expected = 2 * torch.nn.functional.cross_entropy(values, entries["action"])
     assert torch.allclose(loss(entries)["loss_conservative"], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("backup_entropy", [False, True])
+def test_the_critics_of_cql_learn_what_the_equations_say(backup_entropy):
+    """Its target has the entropy of the next action or not, and the squared error is not halved."""
+    from rlcore_plugin_testing.contracts.data import minibatch
+    from rlcore_plugin_testing.contracts.loss import with_noise
+
+    keys = {"conservative_weight": 2.0, "conservative_samples": 3, "gamma": 0.9, "backup_entropy": backup_entropy}
+    bench = LossContract.of("offline:cql", keys, STOCHASTIC)
+    context = bench.bench()
+    model, loss = context.model, bench.make(context)
+    entries = with_noise(loss, minibatch(context))
+    now, following, data = entries["observation"], entries["next", "observation"], entries["action"]
+    with torch.no_grad():
+        unit, log_prob = model.actor.rsample(following, entries["next", "noise"])
+        next_value = model.target_critics.values(following, unit).amin(0)
+        if backup_entropy:
+            next_value = next_value - model.temperature() * log_prob
+        target = entries["next", "reward"] + 0.9 * ~entries["next", "terminated"] * next_value
+        uniform = entries["conservative_uniform"]
+        weighed = [model.critics.values(now, one) - math.log(0.5) * one.shape[-1] for one in uniform]
+        for seen, noises in zip((now, following), entries["conservative_noise"], strict=True):
+            for noise in noises:
+                unit, log_prob = model.actor.rsample(seen, noise)
+                weighed.append(model.critics.values(now, unit) - log_prob)
+        values = model.critics.values(now, model.box.to_unit(data))
+        gap = torch.stack(weighed).logsumexp(0) - values
+        expected = ((values - target).square() + 2.0 * gap).mean((1, 2)).sum()
+    assert torch.allclose(loss(entries)["loss_critics"], expected, rtol=1e-5)
 
 
 def test_td3_bc_without_values_is_cloning():

@@ -23,23 +23,26 @@ class CQLLoss(SACLoss):
     """Conservative Q-learning (Kumar et al., 2020, arXiv 2006.04779, equation 4, CQL(H)), over SAC.
 
     `loss_critics` has `conservative_weight` times the mean of `log sum exp Q(s, a) - Q(s, a_data)` besides the squared
-    error. The sum is over `conservative_samples` actions each that are uniform, that the policy takes now, and that it
-    takes in the next observation, each divided by its density (appendix F). Everything else is as in
-    `rlcore_plugin_sac.sac.SACLoss`; with the critics comes the metric `conservative_gap`.
+    error, which is whole as in the authors' code: equation 4 halves it. The sum is over `conservative_samples` actions
+    each that are uniform, that the policy takes now, and that it takes in the next observation, each divided by its
+    density (appendix F). The target has the entropy of the next action only with `backup_entropy`. Everything else is
+    as in `rlcore_plugin_sac.sac.SACLoss`; with the critics comes the metric `conservative_gap`.
 
     Raises:
         ConfigError: the model has dropout, or the target a subset of critics.
     """
 
     takes_memory = False
+    error_scale = 1.0
 
     class Config(SACLoss.Config):
         """CQL."""
 
         conservative_weight: float = Field(
-            5.0, ge=0, allow_inf_nan=False, description="weight of the values outside of the data; 0: SAC"
+            5.0, ge=0, allow_inf_nan=False, description="weight of the values outside of the data; 0: none"
         )
         conservative_samples: int = Field(10, ge=1, description="actions of each of the three kinds")
+        backup_entropy: bool = Field(False, description="whether the target has the entropy of the next action")
 
     def __init__(self, config: Config, context: Context) -> None:
         super().__init__(config, context)
@@ -47,6 +50,7 @@ class CQLLoss(SACLoss):
             raise ConfigError("[model] dropout: cql has none; leave it out")
         self.schedulable["conservative_weight"] = config.conservative_weight
         self._samples = config.conservative_samples
+        self._backup_entropy = config.backup_entropy
 
     def sample_noise(self, samples: int, generator: torch.Generator) -> dict[Key, Tensor]:
         """Return what SAC takes, and uniform actions and noise, `[number, sample, action]` and twice that."""
@@ -54,6 +58,9 @@ class CQLLoss(SACLoss):
         uniform = torch.empty(shape, device=device).uniform_(-1, 1, generator=generator)
         noise = torch.randn((2, *shape), generator=generator, device=device)
         return {UNIFORM: uniform, NOISE: noise, **super().sample_noise(samples, generator)}
+
+    def _with_entropy(self, values: Tensor, log_prob: Tensor) -> Tensor:
+        return super()._with_entropy(values, log_prob) if self._backup_entropy else values
 
     def _critics_loss(self, minibatch: Mapping[Key, Tensor], target: Tensor) -> dict[str, Tensor]:
         result = super()._critics_loss(minibatch, target)

@@ -125,7 +125,11 @@ class SACLoss(BoundedSoftLoss, ActorCriticLoss):
             masks = None if masks is None else [take(mask) for mask in masks]
         critics, inputs = self.at("target_critics", minibatch, following=True)
         following = self._of_target(critics.values(inputs, unit, take, masks))
-        return self._returns(minibatch, following - self.alpha() * log_prob)
+        return self._returns(minibatch, self._with_entropy(following, log_prob))
+
+    def _with_entropy(self, values: Tensor, log_prob: Tensor) -> Tensor:
+        """Return what the target takes of the next action, `[sample, number]`: its values and its entropy."""
+        return values - self.alpha() * log_prob
 
     def _of_target(self, values: Tensor) -> Tensor:
         """Return what the target takes of the critics' values `[critic, sample, quantile]`, `[sample, number]`."""
