@@ -186,6 +186,7 @@ def my_envs(tmp_path):
         ("crossq --env my_envs:BitsSteps-v0", {"transform": [{"use": "transforms:action-scale"}, *FLAT]}),
         ("sac --env my_envs:BytesSteps-v0", {"transform": [{"use": "transforms:action-scale"}]}),
         ("ppo --env mpe2.simple_spread_v3", {"env": {"use": "pettingzoo", "num_envs": 6}}),
+        ("pqn --env MinAtar/Seaquest-v1", {"model": {"layout": "last"}}),  # as many channels as rows
     ],
 )
 def test_a_config_gets_what_the_spaces_need(line, expected, rlcore, tmp_path, my_envs):

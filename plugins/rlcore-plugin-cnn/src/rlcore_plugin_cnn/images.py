@@ -75,7 +75,8 @@ def _order(shape: Sequence[int], layout: Layout) -> tuple[int, ...]:
         if first == last:
             raise ConfigError(
                 f"[model] layout: images of shape {tuple(shape)} may have their channels first or last; say which, "
-                'layout = "first" or "last"'
+                'layout = "first" or "last", of an encoder among its encoder_kwargs',
+                remedy={"model": {"layout": "last"}},  # where Gymnasium has them
             )
         layout = "first" if first < last else "last"
     return () if layout == "first" else (3, 1, 2)
