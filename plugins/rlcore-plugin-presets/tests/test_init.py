@@ -127,6 +127,7 @@ SEEN = {
     "Numbers": MultiDiscrete([3, 4]),
     "Bytes": Box(0, 255, (84, 84, 3), np.uint8),
     "Floats": Box(0, 255, (84, 84), np.float32),
+    "Cubes": Box(0, 255, (40, 40, 40), np.uint8),
     "Camera": Dict(camera=Box(0, 255, (40, 40, 3), np.uint8), place=Box(-1, 1, (2,), np.float32)),
     "Deep": Dict(inner=Tuple([Discrete(3), Box(-1, 1, (2, 2))]), said=Text(8)),
 }
@@ -177,6 +178,7 @@ def my_envs(tmp_path):
         ("dqn --env my_envs:BytesTwo-v0", {"model": {"encoder": NATURE}}),
         ("ppo --env my_envs:BytesBits-v0", {"model": {"encoder": NATURE}, "absent": "running-observation-norm"}),
         ("dqn --env my_envs:FloatsTwo-v0", {"model": {"encoder": NATURE, "encoder_kwargs": {"divisor": 255.0}}}),
+        ("ppo --env my_envs:CubesTwo-v0", {"model": {"encoder": NATURE, "encoder_kwargs": {"layout": "last"}}}),
         ("ppo --env my_envs:CameraTwo-v0", {"absent": "running-observation-norm"}),
         (
             "recurrent-ppo --env my_envs:DeepNumbers-v0",

@@ -122,8 +122,12 @@ class Networks:
 
 def _for_images(space: gymnasium.Space[Any]) -> dict[str, Any]:
     """Return the remedy for images: a convolutional encoder, which takes their numbers as they are."""
-    model: dict[str, Any] = {"encoder": "rlcore_plugin_cnn.bodies:NatureCNN"}
+    kwargs: dict[str, Any] = {}
+    shape = space.shape or ()
+    if len(shape) == 3 and shape[0] == shape[-1]:
+        kwargs["layout"] = "last"  # where Gymnasium has the channels, which such a shape does not say
     low, high = float(space.low.min()), float(space.high.max())  # type: ignore[attr-defined]
     if np.issubdtype(space.dtype or np.uint8, np.floating) and low >= 0 and 1 < high < np.inf:
-        model["encoder_kwargs"] = {"divisor": high}
+        kwargs["divisor"] = high
+    model = {"encoder": "rlcore_plugin_cnn.bodies:NatureCNN"} | ({"encoder_kwargs": kwargs} if kwargs else {})
     return {"model": model, "transform": dict.fromkeys(("running-observation-norm", "observation-norm"))}
