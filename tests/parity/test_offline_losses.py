@@ -115,7 +115,7 @@ def test_cql(monkeypatch):
     common.close(found["conservative_gap"] * 2 * 0.7, conservative)
     # TorchRL takes densities by the inverse of tanh, which has few digits where actions are near their bounds
     error_here = found["loss_critics"] - found["conservative_gap"] * 2 * 0.7
-    torch.testing.assert_close(error_here, error / 2, rtol=1e-3, atol=0)
+    torch.testing.assert_close(error_here, error, rtol=1e-3, atol=0)
 
 
 def test_cql_of_several_actions_is_the_equation_of_the_paper():
