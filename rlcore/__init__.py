@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from rlcore_plugin_torchrl.hooks.validation_reward import LogValidationReward as LogValidationReward
     from rlcore_plugin_torchrl.hooks.validation_reward import Recorder as Recorder
     from rlcore_plugin_torchrl.hooks.value_estimator import ValueEstimatorHook as ValueEstimatorHook
+    from rlcore_plugin_torchrl.rotation import CheckpointRotation as CheckpointRotation
 
     from rlcore.buffers.minibatch import Minibatch as Minibatch
     from rlcore.config.sections import load_config as load_config
@@ -70,7 +71,6 @@ if TYPE_CHECKING:
     from rlcore.plugins.component import Component as Component
     from rlcore.run.build import build as build
     from rlcore.scripts.factory import Factory as Factory
-    from rlcore.scripts.rotation import CheckpointRotation as CheckpointRotation
     from rlcore.scripts.trainer import Trainer as Trainer
     from rlcore.types import EnvSpec as EnvSpec
     from rlcore.types import Episode as Episode
@@ -99,7 +99,6 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.plugins.component": "Component",
         "rlcore.run.build": "build",
         "rlcore.scripts.factory": "Factory",
-        "rlcore.scripts.rotation": "CheckpointRotation",
         "rlcore.scripts.trainer": "Trainer",
         "rlcore.core_hooks.base": "TrainerHookBase",
         "rlcore.core_hooks.optimizer": "OptimizerHook",

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from rlcore.checkpoints.manifest import MANIFEST, CheckpointEntry, read_manifest
+from rlcore.checkpoints.retention import DEFAULT
 from rlcore.errors import ArgumentTypeError, ConfigError, NoCheckpointError, StorageError, did_you_mean
+from rlcore.plugins.known import lend
 from rlcore.run.assembly import Storage
 from rlcore.run.single_parts import open_backend
-from rlcore.scripts.rotation import CheckpointRotation
 from rlcore.state.exactness import outside
 from rlcore.state.fitting import optimizer_of
-from rlcore.state.kinds import KINDS, kind_of
 from rlcore.training.carried import SCRIPT
 from rlcore.training.loop import Loop
 from rlcore.training.saver import FAULTS
@@ -45,7 +42,11 @@ def load_checkpoint(
     # the parts of rlcore know where their tensors belong, and optimizers put theirs beside their parameters
     stay = [name for name in states if owners.get(name) != SCRIPT and name != "loss_module"]
     stay += [name for name, part in trainer.app_state.items() if offers(optimizer_of(part), WithParamGroups)]
-    trainer.load_state_dict(placed(states, map_location, mmap, stay), owners=owners, **options)
+    if map_location is not None or not mmap:
+        states = lend("rlcore.scripts", "placed", "load_from_file(map_location=..., mmap=...)")(
+            states, map_location, mmap, stay
+        )
+    trainer.load_state_dict(states, owners=owners, **options)
     provenance = trainer.parts.provenance
     here = outside(entry.manifest, provenance.domain, provenance.versions)
     for reason in here:
@@ -71,71 +72,7 @@ def open_checkpoint(path: Path, backend: str | None) -> tuple[CheckpointEntry, d
     return open_backend(backend).store(path).load_newest()
 
 
-def placed(
-    states: dict[str, Any], map_location: Any, mmap: bool, where_they_are: Collection[str] = ()
-) -> dict[str, Any]:
-    """Return states with their tensors where a caller of `torch.load` wants them.
-
-    Args:
-        states: by component name; their tensors are on the CPU and mapped from files.
-        map_location: as in `torch.load`: a device, a mapping of devices, a function of storage and place, or None.
-        mmap: whether tensors may stay mapped from files.
-        where_they_are: names of those whose tensors are not moved.
-
-    Raises:
-        ArgumentTypeError: another kind of `map_location`.
-    """
-    if map_location is None and mmap:
-        return states
-    move = _mover(map_location)
-    movers = {name: _mover(None) if name in where_they_are else move for name in states}
-    return {name: _moved(state, movers[name], mmap) for name, state in states.items()}
-
-
-def _mover(map_location: Any) -> Callable[[Tensor], Tensor]:
-    if map_location is None:
-        return lambda tensor: tensor
-    if isinstance(map_location, Mapping):
-        map_location = map_location.get("cpu", "cpu")
-    if isinstance(map_location, str | torch.device):
-        return lambda tensor: tensor.to(map_location)
-    if not callable(map_location):
-        raise ArgumentTypeError(
-            f"map_location: a {type(map_location).__name__}; expected a device, a mapping of devices or a function"
-        )
-
-    def move(tensor: Tensor) -> Tensor:
-        storage = map_location(tensor.untyped_storage(), "cpu")
-        return tensor if storage is None else tensor.to(storage.device)
-
-    return move
-
-
-def _moved(value: Any, move: Callable[[Tensor], Tensor], mmap: bool) -> Any:
-    if isinstance(value, Tensor):
-        tensor = move(value)
-        return tensor.clone() if tensor is value and not mmap else tensor  # a copy is not mapped
-    mark = kind_of(value)
-    if mark is not None:
-        return KINDS[mark].build(_moved_parts(value, KINDS[mark].plain(value), move, mmap))
-    if isinstance(value, Mapping):
-        return {key: _moved(item, move, mmap) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_moved(item, move, mmap) for item in value)
-    return value
-
-
-def _moved_parts(value: Any, parts: Any, move: Callable[[Tensor], Tensor], mmap: bool) -> Any:
-    """Return the parts of an object of a kind; a TensorDict would take its entries back to its own device."""
-    moved = _moved(parts, move, mmap)
-    if isinstance(parts, dict) and parts.get("device") is not None:
-        moved["device"] = move(torch.empty(0, device=value.device)).device
-    return moved
-
-
-def open_storage(
-    folder: str | Path | None, rotation: CheckpointRotation | None, backend: str | None, interval: int
-) -> Storage:
+def open_storage(folder: str | Path | None, rotation: Any, backend: str | None, interval: int) -> Storage:
     """Return where checkpoints go, and when.
 
     Args:
@@ -147,23 +84,25 @@ def open_storage(
     Raises:
         ConfigError: the folder is a file.
     """
-    if rotation is None and folder is not None:
-        rotation = CheckpointRotation(folder)
-    if rotation is None:
+    if rotation is not None:
+        folder, retention, keep_best = rotation.directory, rotation.retention, rotation.keep_best is True
+    elif folder is not None:
+        retention, keep_best = DEFAULT, True
+    else:
         return Storage(schedule=SaveSchedule(Every(interval), keep_best=False))
-    directory = Path(rotation.directory)
+    directory = Path(folder)
     if directory.is_file():
         raise ConfigError(f"save_trainer_file: {directory} is a file; checkpoints are saved into a folder")
     opened = open_backend(backend)
     return Storage(
-        opened.store(directory, rotation.retention),
+        opened.store(directory, retention),
         opened.store(directory / FAULTS),
-        SaveSchedule(Every(interval), keep_best=rotation.keep_best is True),
+        SaveSchedule(Every(interval), keep_best),
     )
 
 
 def metadata(
-    trainer: Loop, ask_script: Callable[[Any], Mapping[str, Any] | None] | None, rotation: CheckpointRotation | None
+    trainer: Loop, ask_script: Callable[[Any], Mapping[str, Any] | None] | None, rotation: Any
 ) -> Callable[[], dict[str, Any]] | None:
     """Return what is asked at each save; None where nobody wants to say anything."""
     rated_by = rotation.rated_by[0] if rotation is not None and rotation.rated_by else None

@@ -20,7 +20,6 @@ from rlcore.run.assembly import Assembly
 from rlcore.scripts import parts as made
 from rlcore.scripts.arguments import check, horizon
 from rlcore.scripts.hooks import Targets, register_optimizers, use_stepper
-from rlcore.scripts.rotation import CheckpointRotation
 from rlcore.scripts.storage import load_checkpoint, metadata, open_storage
 from rlcore.training.loop import Loop
 from rlcore.training.parts import TrainerParts
@@ -78,7 +77,8 @@ class Trainer(Carries, Loop):
         target_net_updater: moves target networks after each step; registered as a `TargetNetUpdaterHook`. Default: the
             loss module's own, if it has one.
         checkpoint: name of the checkpoint back end; default: `CKPT_BACKEND`, or torch.
-        checkpoint_rotation: which checkpoints are kept, and where; in place of `save_trainer_file`.
+        checkpoint_rotation: which checkpoints are kept, and where, in place of `save_trainer_file`: an
+            `rlcore.CheckpointRotation`, or one of TorchRL.
         checkpoint_metadata: from the trainer to what the manifest of a checkpoint says besides, or None.
         learner_backend: only `local`.
         batch_size, learner_backend_options, learner_poll_interval: of a remote learner; they change nothing here.
@@ -115,7 +115,7 @@ class Trainer(Carries, Loop):
     auto_log_optim_steps: bool
     target_net_updater: Any
     checkpoint: str | None
-    checkpoint_rotation: CheckpointRotation | None
+    checkpoint_rotation: Any
     checkpoint_metadata: Callable[[Any], Mapping[str, Any] | None] | None
     learner_backend: str
     batch_size: int | None
@@ -151,7 +151,7 @@ class Trainer(Carries, Loop):
         replay_buffer: Any = None,
         target_net_updater: Any = None,
         checkpoint: str | None = None,
-        checkpoint_rotation: CheckpointRotation | None = None,
+        checkpoint_rotation: Any = None,
         checkpoint_metadata: Callable[[Any], Mapping[str, Any] | None] | None = None,
         learner_backend: str = "local",
         batch_size: int | None = None,
@@ -167,13 +167,16 @@ class Trainer(Carries, Loop):
             joined = lend("rlcore.scripts", "loss_of_policies", "Trainer(loss_module={policy: loss})")
             arguments["loss_module"] = joined(loss_module, optimizer, optimization_stepper)
         check(**arguments)
+        if checkpoint_rotation is not None:
+            rotation_of = lend("rlcore.scripts", "rotation_of", "Trainer(checkpoint_rotation=...)")
+            arguments["checkpoint_rotation"] = rotation_of(checkpoint_rotation)
         vars(self).update(arguments)
         self._latest: set[str] = set()
         self._has_own_log = is_overridden(self, "_log")
         assembly = assembly or Assembly(Context.alone("trainer", seed or 0, horizon(total_frames)))
         super().__init__(self._make_parts(hooks, evaluator, assembly))
         self._arguments = frozenset(arguments)
-        asked = metadata(self, checkpoint_metadata, checkpoint_rotation)
+        asked = metadata(self, checkpoint_metadata, self.checkpoint_rotation)
         self.parts.provenance = replace(self.parts.provenance, metadata=asked)
         if seed is not None:
             self.set_seed()

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from rlcore.state.fitting import optimizer_of as optimizer_of
     from rlcore.state.generators import seed_all as seed_all
     from rlcore.state.generators import untouched_generators as untouched_generators
+    from rlcore.state.kinds import KINDS as KINDS
     from rlcore.state.kinds import dtype_of as dtype_of
+    from rlcore.state.kinds import kind_of as kind_of
     from rlcore.state.memory import bytes_of as bytes_of
     from rlcore.state.memory import copy_in_pieces as copy_in_pieces
     from rlcore.state.memory import pieces as pieces
@@ -33,7 +35,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.state.generators": "seed_all untouched_generators",
         "rlcore.state.memory": "bytes_of copy_in_pieces pieces",
         "rlcore.state.tree": "flatten through_checkpoint unflatten",
-        "rlcore.state.kinds": "dtype_of",
+        "rlcore.state.kinds": "KINDS dtype_of kind_of",
         "rlcore.state.snapshot": "LastGoodState Snapshot add_tensor",
         "rlcore.state.sources": "modules_of",
         "rlcore.state.ranks": "is_replicated of_each_rank",

@@ -82,6 +82,21 @@ def test_a_rotation_that_cannot_be(arguments, kind):
     assert isinstance(caught.value, kind)
 
 
+def test_a_rotation_of_torchrl_keeps_what_it_says(tmp_path):
+    theirs = pytest.importorskip("torchrl.checkpoint").CheckpointRotation
+    rotation = theirs(tmp_path / "run", keep_last=1, keep_best=("collected_frames", "min"))
+    make(checkpoint_rotation=rotation, save_trainer_interval=16).train()
+    ours = CheckpointRotation(tmp_path / "run", keep_best=("collected_frames", "min"))
+    assert frames(ours.checkpoints()) == [0, 64]
+    with pytest.raises(ConfigError, match="names of checkpoints begin with the frame"):
+        make(checkpoint_rotation=theirs(tmp_path / "run", keep_last=1, prefix="mine"))
+
+
+def test_what_is_no_rotation_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="a PosixPath; expected an rlcore"):
+        make(checkpoint_rotation=tmp_path)
+
+
 class Table:
     """A module that keeps the very tensors that it is given."""
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 if TYPE_CHECKING:
     import torch
 
-    from rlcore import CheckpointRotation
-
 
 class TrainerArguments(TypedDict, total=False):
     """Those of `Trainer`, but for `collector` and `total_frames`, which are required, and `assembly`."""
@@ -35,7 +33,7 @@ class TrainerArguments(TypedDict, total=False):
     replay_buffer: Any
     target_net_updater: Any
     checkpoint: str | None
-    checkpoint_rotation: CheckpointRotation | None
+    checkpoint_rotation: Any
     checkpoint_metadata: Callable[[Any], Mapping[str, Any] | None] | None
     learner_backend: str
     batch_size: int | None

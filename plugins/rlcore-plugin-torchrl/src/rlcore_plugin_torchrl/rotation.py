@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from rlcore.checkpoints.manifest import best, scan
-from rlcore.checkpoints.retention import Best, Latest, Retention
+from rlcore.checkpoints import Best, Latest, Retention, best, scan
 from rlcore.errors import ArgumentTypeError, ConfigError
 
 # whether the checkpoint with the best evaluation is kept; or the name of a number in the metadata, and "min" or "max"
@@ -74,3 +73,19 @@ class CheckpointRotation:
             return None
         entry = best(scan(Path(self.directory)).entries, self.rated_by)
         return None if entry is None else entry.path
+
+
+def rotation_of(rotation: Any) -> CheckpointRotation:
+    """Return a rotation, or one that keeps what a rotation of TorchRL keeps.
+
+    Raises:
+        ArgumentTypeError: it is neither.
+    """
+    if isinstance(rotation, CheckpointRotation):
+        return rotation
+    try:
+        return CheckpointRotation(rotation.directory, rotation.keep_last, rotation.keep_best, rotation.prefix)
+    except AttributeError:
+        raise ArgumentTypeError(
+            f"checkpoint_rotation: a {type(rotation).__name__}; expected an rlcore.CheckpointRotation"
+        ) from None
