@@ -290,6 +290,7 @@ class Trainer(Carries, Loop):
         Raises:
             StorageError: there is none, it is damaged, or does not fit what is registered.
             ArgumentTypeError: another option.
+            PluginError: `map_location` and `mmap` need rlcore-plugin-torchrl, which is not installed.
         """
         load_checkpoint(self, Path(file), self.checkpoint, map_location, mmap, options)
         return self
