@@ -171,7 +171,7 @@ class LoopSpecs:
         Returns:
             The losses to go on with, a new `loss_*` entry among them is minimised too; None for those handed in.
 
-        Called in `rlcore/learners/gradient.py`:
+        Called in `plugins/rlcore-plugin-gradient/src/rlcore_plugin_gradient/learner.py`:
 
             losses = self._loss(turn.entries) if names is None else self._loss(turn.entries, names)
             losses = hooks.post_loss(losses, turn.minibatch, self)
@@ -198,7 +198,7 @@ class LoopSpecs:
         Raises:
             PluginError: two hooks implement it; raised when the trainer is built.
 
-        Called in `rlcore/learners/gradient.py`:
+        Called in `plugins/rlcore-plugin-gradient/src/rlcore_plugin_gradient/learner.py`:
 
             if hooks.used("optimizer"):
                 ...

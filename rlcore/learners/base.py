@@ -5,16 +5,31 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rlcore.errors import EndOfEpoch
-from rlcore.learners.paces import NOTHING, Due
 from rlcore.types import Alone, Group, Key, Learner
 from rlcore.types.progress import Progress
 from rlcore.types.trainer import InnerPoints
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Due:
+    """What is done in an update.
+
+    Attributes:
+        numbers: of the optimizers that step, in their order.
+        names: the losses that they minimise; None for a loss that cannot be asked for some.
+    """
+
+    numbers: tuple[int, ...]
+    names: tuple[str, ...] | None
+
+
+NOTHING: Final = Due((), None)
 
 
 @dataclass(slots=True)

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from rlcore.types.models import Policy as Policy
     from rlcore.types.models import StatefulPolicy as StatefulPolicy
     from rlcore.types.models import has_memory as has_memory
+    from rlcore.types.models import part_of as part_of
     from rlcore.types.models import policy_of as policy_of
     from rlcore.types.optional import missing as missing
     from rlcore.types.optional import offers as offers
@@ -119,7 +120,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.learning": "Estimator Learner PacedOptimizer Scheduler",
         "rlcore.types.loss": "Loss",
         "rlcore.types.mappings": "FoundEntries Rows is_mapping",
-        "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory policy_of",
+        "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory part_of policy_of",
         "rlcore.types.optional": "missing offers",
         "rlcore.types.outputs": "Checkpointer Logger Stateful",
         "rlcore.types.overrides": "Carries Original is_overridden names_of_originals originals",

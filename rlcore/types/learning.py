@@ -62,7 +62,7 @@ class Scheduler(ABC):
         target: a number of the optimizers, such as `lr`; `NAME.lr` for that of one optimizer; `loss.clip_epsilon` for
             one of `schedulable` of the loss, as of a model or a buffer.
 
-    Called in `rlcore/learners/schedules.py`:
+    Called in `plugins/rlcore-plugin-gradient/src/rlcore_plugin_gradient/schedules.py`:
 
         value = self.scheduler.value(self.initial, progress)
         for group in self.optimizer.param_groups:

@@ -47,10 +47,10 @@ class Loss(Part, ABC):
             optimizer that minimises a loss by name, and moves none of these parts, is refused before the first frame.
         gives_td_error: whether it returns `td_error`; False is refused by a buffer that needs it, before the first
             frame. None for a loss that does not say.
-        target_updater: moves target networks, such as a `rlcore.learners.targets.TargetUpdater`. The learner calls its
+        target_updater: moves target networks, such as a `rlcore.learners.TargetUpdater`. The learner calls its
             `step()` after each optimisation step, and saves its state. None where nothing has to be moved.
 
-    Called in `rlcore/learners/gradient.py`:
+    Called in `plugins/rlcore-plugin-gradient/src/rlcore_plugin_gradient/learner.py`:
 
         losses = self._loss(turn.entries) if names is None else self._loss(turn.entries, names)
         losses = hooks.post_loss(losses, turn.minibatch, self)

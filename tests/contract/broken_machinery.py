@@ -5,15 +5,15 @@ import os
 
 import numpy as np
 import torch
+from rlcore_plugin_gradient.learner import GradientLearner
+from rlcore_plugin_gradient.optimizers import AdamConfig
+from rlcore_plugin_gradient.schedules import Linear, ScheduleConfig
 from rlcore_plugin_testing.toy import ToyDistribution, ToyEnv, ToyModel
 from rlcore_plugin_testing.toy_parts import ToyCheckpointer, ToyLogger
 
 from rlcore.buffers.rollout import RolloutBuffer
 from rlcore.collectors.local import LocalCollector
 from rlcore.envs.evaluator import EpisodeEvaluator
-from rlcore.learners.gradient import GradientLearner
-from rlcore.learners.optimizers import AdamConfig
-from rlcore.learners.schedules import Linear, ScheduleConfig
 
 
 class GuessingModel(ToyModel):

@@ -10,12 +10,9 @@ from rlcore_plugin_testing.contracts import (
     ComponentContract,
     EvaluatorContract,
     HookContract,
-    LearnerContract,
-    OptimizerContract,
     PluginContract,
     RolloutBufferContract,
     RolloutSequencesContract,
-    SchedulerContract,
 )
 from rlcore_plugin_testing.contracts.data_buffer import COLLECTS_NOTHING
 
@@ -46,18 +43,7 @@ SUITES = {
         ComponentContract,
         {"kind": "collector", "use": "none", "around": {**COLLECTS_NOTHING, "buffer": {"use": "testing:toy-data"}}},
     ),
-    "GradientLearner": (LearnerContract, {"use": "gradient"}),
-    "ClippingGradientLearner": (LearnerContract, {"use": "gradient", "config": {"max_grad_norm": 0.5}}),
     "EpisodeEvaluator": (EvaluatorContract, {"use": "episodes", "config": {"episodes": 4}}),
-    "Adam": (OptimizerContract, {"use": "adam", "config": {"lr": 1e-2}}),
-    "AdamW": (OptimizerContract, {"use": "adamw", "config": {"lr": 1e-2, "weight_decay": 0.01}}),
-    "SGD": (OptimizerContract, {"use": "sgd", "config": {"lr": 1e-2, "momentum": 0.9}}),
-    **{
-        name: (OptimizerContract, {"use": name.lower()})
-        for name in ("Adadelta", "Adafactor", "Adagrad", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop")
-    },
-    "Linear": (SchedulerContract, {"use": "linear"}),
-    "Cosine": (SchedulerContract, {"use": "cosine"}),
     "ProgressBar": (HookContract, {"use": "progress-bar", "transient": ("_bar", "_shown_at")}),
     "ConsoleTable": (HookContract, {"use": "console-table", "transient": ("_shown_at",)}),
     "RewardClip": (HookContract, {"use": "reward-clip", "config": {"limit": 0.5}}),

@@ -38,7 +38,7 @@ def test_a_heavy_import_is_refused_with_its_place():
 
 def test_what_is_allowed_may_be_heavy():
     pydantic = ["pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"]
-    check_light_import("rlcore.learners.schedules", allow=pydantic)
+    check_light_import("rlcore_plugin_gradient.schedules", allow=pydantic)
 
 
 def test_an_import_that_fails_is_refused():

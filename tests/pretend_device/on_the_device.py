@@ -12,6 +12,7 @@ import pytest
 import torch
 from rlcore_plugin_datasets.dataset import write_dataset
 from rlcore_plugin_datasets.episode import Episode
+from rlcore_plugin_gradient.paces import every_of
 from rlcore_plugin_presets.presets import presets
 from rlcore_plugin_testing import pretend_device
 from rlcore_plugin_testing.pretend_device import NAME, MixedDevicesError, counted
@@ -20,7 +21,6 @@ from rlcore_plugin_testing.toy import ToyEnv
 from rlcore.config.file import read
 from rlcore.config.sections import validate
 from rlcore.errors import ConfigError
-from rlcore.learners.paces import every_of
 from rlcore.loggers.metrics import Last, Metrics
 from rlcore.run.build import build
 from rlcore.types.progress import Every, Progress

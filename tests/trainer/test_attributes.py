@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from rlcore_plugin_gradient.schedules import Linear, ScheduleConfig
 from rlcore_plugin_testing import make_trainer as make_configured
 
 from rlcore import ConfigError, LRSchedulerHook, TargetNetUpdaterHook, Trainer, hookimpl
 from rlcore.errors import MissingStateError, NoSuchAttributeError
-from rlcore.learners.schedules import Linear, ScheduleConfig
 from rlcore.scripts.trainer import SETTABLE
 from rlcore.training.foreign import INSTEAD
 from tests.trainer.scripts import Batches, Regression, Rows, make, make_batch, weights

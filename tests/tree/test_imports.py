@@ -51,8 +51,8 @@ PARTS = (
     "rlcore.collectors.local",
     "rlcore.buffers.rollout",
     "rlcore.buffers.sequences",
-    "rlcore.learners.gradient",
-    "rlcore.learners.optimizers",
+    "rlcore_plugin_gradient.learner",
+    "rlcore_plugin_gradient.optimizers",
     "rlcore.envs.evaluator",
 )
 

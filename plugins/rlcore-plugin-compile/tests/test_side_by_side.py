@@ -14,13 +14,13 @@ import pytest
 import torch
 from rlcore_plugin_compile import side_by_side as module
 from rlcore_plugin_compile.side_threads import SideThread, run_side_by_side
+from rlcore_plugin_gradient.learner import GradientLearner
+from rlcore_plugin_gradient.optimizers import AdamConfig, SGDConfig, adam, sgd
 from rlcore_plugin_testing import make_trainer
 from torch import nn
 
 from rlcore import ConfigError, Context, Progress, hookimpl
 from rlcore.hooks.points import Hook, LoopHooks
-from rlcore.learners.gradient import GradientLearner
-from rlcore.learners.optimizers import AdamConfig, SGDConfig, adam, sgd
 from rlcore.types import RunInfo
 
 

@@ -11,9 +11,9 @@ from rlcore_plugin_flashsac.bounds import bounds_of, keep
 from rlcore_plugin_flashsac.loss import CategoricalSACLoss
 from rlcore_plugin_flashsac.model import BlocksModel
 from rlcore_plugin_flashsac.return_scale import ReturnScale, RewardScale
+from rlcore_plugin_gradient.optimizers import AdamConfig, adam
 from rlcore_plugin_testing.reference import double_arrays, under
 
-from rlcore.learners.optimizers import AdamConfig, adam
 from rlcore.types import Context, EnvSpec
 
 GAMMA, LR, STEPS = 0.97, 0.01, 3

@@ -46,7 +46,7 @@ def test_all_problems_are_reported_together(write_config):
         "[run] sede: unknown key for the core; did you mean 'seed'?",
         "[model] hidden: Input should be a valid list; found 'wide' (model 'mlp' (rlcore-plugin-mlp 0.1.0))",
         "[loss] clpi: unknown key for loss 'ppo' (rlcore-plugin-ppo 0.1.0); did you mean 'clip_epsilon'?",
-        "[optimizer.0] lr: Input should be greater than 0; found 0.0 (optimizer 'adam' (rlcore 0.1.0))",
+        "[optimizer.0] lr: Input should be greater than 0; found 0.0 (optimizer 'adam' (rlcore-plugin-gradient 0.1.0))",
         "[optimizer.1] weight_decay: ",
         "[collector] frames_per_batch: ",
         "[hook.0] use: missing; name the hook to build",

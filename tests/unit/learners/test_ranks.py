@@ -7,6 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from rlcore_plugin_gradient.learner import GradientLearner
+from rlcore_plugin_gradient.optimizers import AdamConfig, SGDConfig, adam, sgd
 from rlcore_plugin_testing.ranks import in_ranks
 from torch import nn
 
@@ -15,10 +17,8 @@ from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.hooks.specs import hookimpl
 from rlcore.learners.base import Turn
 from rlcore.learners.clipped_step import ClippedStep
-from rlcore.learners.gradient import GradientLearner
 from rlcore.learners.joint import rows_of
 from rlcore.learners.module import ModuleLearner
-from rlcore.learners.optimizers import AdamConfig, SGDConfig, adam, sgd
 from rlcore.types import Alone, RunInfo
 
 KINDS = {"adam": (adam, AdamConfig), "sgd": (sgd, SGDConfig)}

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from rlcore_plugin_gradient.learner import GradientLearner
+from rlcore_plugin_gradient.targets import TargetUpdater
 from torch import nn
 
 import rlcore
@@ -17,8 +19,6 @@ from rlcore.hooks.points import LoopHooks
 from rlcore.learners import adam as adam_module
 from rlcore.learners import torch_private
 from rlcore.learners.adam import AdamState
-from rlcore.learners.gradient import GradientLearner
-from rlcore.learners.targets import TargetUpdater
 from rlcore.types import RunInfo
 
 LOOKED_UP = (

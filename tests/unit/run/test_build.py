@@ -86,7 +86,7 @@ def test_building_a_network_draws_from_no_global_generator():
 def test_frozen_weights_are_left_out_of_the_optimizer():
     from types import SimpleNamespace
 
-    from rlcore.learners.optimizers import parameters_of
+    from rlcore_plugin_gradient.optimizers import parameters_of
 
     model = make_trainer().model
     model.critic.requires_grad_(False)

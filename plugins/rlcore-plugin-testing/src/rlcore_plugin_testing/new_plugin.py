@@ -42,7 +42,11 @@ SUMMARIES: Final = {
 # kind of the component of a template that has another name
 KINDS: Final = {"tensor-env": "env"}
 # plugins that a template builds on
-NEEDS: Final = {"launcher": ("rlcore-plugin-ddp",), "tensor-env": ("rlcore-plugin-device",)}
+NEEDS: Final = {
+    "launcher": ("rlcore-plugin-ddp",),
+    "optimizer": ("rlcore-plugin-gradient",),
+    "tensor-env": ("rlcore-plugin-device",),
+}
 # what the example of a template needs besides the section of its component
 EXAMPLES: Final = {"tensor-env": ('[collector]\nuse = "device"\nframes_per_batch = 512',)}
 # the files of a package, and the template of each; those below `$template/` differ

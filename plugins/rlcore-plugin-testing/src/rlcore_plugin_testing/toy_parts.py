@@ -13,12 +13,12 @@ import gymnasium
 import numpy as np
 import torch
 from pydantic import BaseModel, Field
+from rlcore_plugin_gradient.inputs import inputs_of, mean_of
 from torch import Tensor, nn
 
 from rlcore.errors import ConfigError, StorageError
 from rlcore.files.growing import GrowingFile
 from rlcore.hooks.specs import hookimpl
-from rlcore.learners.inputs import inputs_of, mean_of
 from rlcore.loggers.base import LoggerBase
 from rlcore.state.kinds import dtype_of
 from rlcore.types import FIRST, POLICY_STATE, Checkpointer, Estimator, Key, Loss, has_memory

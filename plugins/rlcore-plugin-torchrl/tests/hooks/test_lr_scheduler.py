@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from rlcore_plugin_gradient.schedules import Linear, ScheduleConfig
 
 from rlcore import Context, HookError, LRSchedulerHook, OptimizerHook, Progress
-from rlcore.learners.schedules import Linear, ScheduleConfig
 
 
 def halving(optimizer):

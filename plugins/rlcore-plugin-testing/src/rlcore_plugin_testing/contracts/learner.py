@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 import torch
+from rlcore_plugin_gradient.targets import TargetUpdater
 from torch import Tensor
 
 from rlcore.errors import NumericalError
 from rlcore.hooks.points import Hook, LoopHooks
 from rlcore.hooks.specs import hookimpl
-from rlcore.learners.targets import TargetUpdater
 from rlcore.types import Stateful
 from rlcore.types.context import Context
 from rlcore.types.part import defines

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_gradient.noise import NoisyMinibatch
 from torch import Tensor
 
 from rlcore.buffers.minibatch import Minibatch
 from rlcore.envs.action_masks import first_numbers, masks_actions
 from rlcore.envs.packed import ACTION_MASK
 from rlcore.learners.joint import rows_of
-from rlcore.learners.noise import NoisyMinibatch
 from rlcore.types import MASK, Key
 from rlcore.types.context import Context
 from rlcore.types.loss import Loss

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
 from rlcore.errors import RlcoreError
-from rlcore.learners.torch_private import foreach_copy, foreach_lerp
+from rlcore.learners import foreach_copy, foreach_lerp
 
 
 class TargetConfig(BaseModel, extra="forbid"):

@@ -14,8 +14,8 @@ from typing import Any, Final, Union
 import torch
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from rlcore.learners.optimizers import KEYS_OF_LEARNER, OptimizerConfig, build_optimizer
-from rlcore.types.context import Context
+from rlcore.types import Context
+from rlcore_plugin_gradient.optimizers import KEYS_OF_LEARNER, OptimizerConfig, build_optimizer
 
 # how a step is computed, which is not the config's to say; and `maximize`, as losses are minimised
 _LEFT_OUT: Final = ("self", "params", "maximize", "foreach", "fused", "capturable", "differentiable")

@@ -9,14 +9,11 @@ import torch
 from torch import Tensor
 
 from rlcore.errors import ConfigError
-from rlcore.learners.joint import rows_of
-from rlcore.types import Context, Key
-from rlcore.types.loss import Loss
-from rlcore.types.mappings import FoundEntries, Rows
-from rlcore.types.part import defines
+from rlcore.learners import rows_of
+from rlcore.types import Context, FoundEntries, Key, Loss, Rows, defines
 
 if TYPE_CHECKING:
-    from rlcore.learners.base import Minimise, Turn
+    from rlcore.learners import Minimise, Turn
 
 
 class NoisyMinibatch(FoundEntries):

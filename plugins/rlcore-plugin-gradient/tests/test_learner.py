@@ -7,13 +7,13 @@ import math
 
 import pytest
 import torch
+from rlcore_plugin_gradient.learner import GradientLearner
+from rlcore_plugin_gradient.optimizers import AdamConfig, SGDConfig, adam, adamw, sgd
 from torch import nn
 
 from rlcore import ConfigError, Context, Progress, hookimpl
 from rlcore.errors import NumericalError
 from rlcore.hooks.points import Hook, LoopHooks
-from rlcore.learners.gradient import GradientLearner
-from rlcore.learners.optimizers import AdamConfig, SGDConfig, adam, adamw, sgd
 from rlcore.types import RunInfo
 
 KINDS = {"adam": (adam, AdamConfig), "adamw": (adamw, AdamConfig), "sgd": (sgd, SGDConfig)}

@@ -3,9 +3,8 @@
 import copy
 
 import pytest
+from rlcore_plugin_gradient.modes import in_training, trained_layers
 from torch import nn
-
-from rlcore.learners.modes import in_training, trained_layers
 
 
 class Own(nn.Module):

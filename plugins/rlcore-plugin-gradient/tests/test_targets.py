@@ -4,10 +4,10 @@ import copy
 
 import pytest
 import torch
+from rlcore_plugin_gradient.targets import TargetUpdater
 from torch import nn
 
 from rlcore.errors import RlcoreError
-from rlcore.learners.targets import TargetUpdater
 
 
 def networks():

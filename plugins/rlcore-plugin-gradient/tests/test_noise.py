@@ -6,15 +6,15 @@ import copy
 
 import pytest
 import torch
+from rlcore_plugin_gradient.learner import GradientLearner
+from rlcore_plugin_gradient.optimizers import AdamConfig, adam
 from rlcore_plugin_testing.compare import difference
 from rlcore_plugin_testing.ranks import in_ranks
 from torch import nn
 
 from rlcore import Context, HookError, Progress
 from rlcore.hooks.points import LoopHooks
-from rlcore.learners.gradient import GradientLearner
 from rlcore.learners.module import ModuleLearner
-from rlcore.learners.optimizers import AdamConfig, adam
 from rlcore.types import Alone, RunInfo
 
 

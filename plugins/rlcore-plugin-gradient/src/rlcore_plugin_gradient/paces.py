@@ -4,37 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
 from rlcore.errors import ConfigError, did_you_mean
-from rlcore.types.learning import PacedOptimizer
-from rlcore.types.loss import Loss
-from rlcore.types.models import part_of
-from rlcore.types.part import with_defaults
+from rlcore.learners import Due
+from rlcore.types import Loss, PacedOptimizer, part_of, with_defaults
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from rlcore.learners.gradient_step import GradientStep
-
-
-@dataclass(frozen=True)
-class Due:
-    """What is done in an update.
-
-    Attributes:
-        numbers: of the optimizers that step, in their order.
-        names: the losses that they minimise; None for a loss that cannot be asked for some.
-    """
-
-    numbers: tuple[int, ...]
-    names: tuple[str, ...] | None
-
-
-NOTHING: Final = Due((), None)
+    from rlcore.learners import GradientStep
 
 
 class Paces:

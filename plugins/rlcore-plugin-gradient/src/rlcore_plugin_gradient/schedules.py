@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel, Field
 
 from rlcore.errors import ConfigError, did_you_mean
-from rlcore.types import Scheduler
-from rlcore.types.context import Context
-from rlcore.types.part import Part, with_defaults
-from rlcore.types.progress import Progress
+from rlcore.types import Context, Part, Progress, Scheduler, with_defaults
 
 if TYPE_CHECKING:
     import torch

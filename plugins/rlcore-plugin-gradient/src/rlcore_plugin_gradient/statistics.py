@@ -9,12 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from rlcore.errors import ConfigError
-from rlcore.learners.paces import Due
+from rlcore.learners import Due
 from rlcore.types import Group
 
 if TYPE_CHECKING:
-    from rlcore.learners.base import Minimise, Turn
-    from rlcore.learners.gradient_step import GradientStep
+    from rlcore.learners import GradientStep, Minimise, Turn
 
 
 class Statistics:

@@ -1,6 +1,6 @@
 """Optimizers by name, each over the model parts and the losses that its section says.
 
-The update rule is torch's; the gradient step around it is in `gradient.py`.
+The update rule is torch's; the gradient step around it is in `rlcore/learners/gradient_step.py`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import torch
 from pydantic import BaseModel, Field
 
 from rlcore.errors import ConfigError, did_you_mean
-from rlcore.types.context import Context
-from rlcore.types.models import part_of
+from rlcore.types import Context, part_of
 
 if TYPE_CHECKING:
     from torch.nn import Parameter

@@ -16,12 +16,12 @@ from pydantic import BaseModel, Field
 from torch import Tensor
 
 from rlcore.errors import ConfigError, MissingPluginError, NumericalError
-from rlcore.learners.base import Minimise, Turn, Updating
-from rlcore.learners.gradient_step import GradientStep
-from rlcore.learners.joint import JointGradients
-from rlcore.learners.modes import in_training, trained_layers
-from rlcore.learners.noise import noise_of
-from rlcore.learners.paces import (
+from rlcore.learners import GradientStep, JointGradients, Minimise, Turn, Updating
+from rlcore.plugins import lend
+from rlcore.types import FREE_AT_RESUME, Context, Key, Loss, done_by, with_defaults
+from rlcore_plugin_gradient.modes import in_training, trained_layers
+from rlcore_plugin_gradient.noise import noise_of
+from rlcore_plugin_gradient.paces import (
     Paces,
     check_losses,
     check_optimizers,
@@ -30,14 +30,8 @@ from rlcore.learners.paces import (
     losses_of,
     takes_turns,
 )
-from rlcore.learners.schedules import ScheduledOfPart, bind
-from rlcore.learners.statistics import Statistics, statistics_of
-from rlcore.plugins.known import lend
-from rlcore.types import Key
-from rlcore.types.context import Context
-from rlcore.types.loss import Loss
-from rlcore.types.part import with_defaults
-from rlcore.types.settings import FREE_AT_RESUME, done_by
+from rlcore_plugin_gradient.schedules import ScheduledOfPart, bind
+from rlcore_plugin_gradient.statistics import Statistics, statistics_of
 
 log = logging.getLogger(__name__)
 

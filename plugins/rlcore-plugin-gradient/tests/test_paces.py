@@ -6,6 +6,9 @@ import copy
 
 import pytest
 import torch
+from rlcore_plugin_gradient.learner import GradientLearner
+from rlcore_plugin_gradient.optimizers import AdamConfig, SGDConfig, adam, sgd
+from rlcore_plugin_gradient.targets import TargetUpdater
 from rlcore_plugin_testing.compare import difference
 from rlcore_plugin_testing.ranks import in_ranks
 from torch import nn
@@ -14,9 +17,6 @@ from rlcore import ConfigError, Context, Progress, hookimpl
 from rlcore.buffers.minibatch import Minibatch
 from rlcore.errors import NumericalError
 from rlcore.hooks.points import Hook, LoopHooks
-from rlcore.learners.gradient import GradientLearner
-from rlcore.learners.optimizers import AdamConfig, SGDConfig, adam, sgd
-from rlcore.learners.targets import TargetUpdater
 from rlcore.types import Alone, RunInfo
 
 

@@ -6,12 +6,12 @@ import math
 
 import pytest
 import torch
+from rlcore_plugin_gradient.schedules import Cosine, Linear, ScheduleConfig, bind
 from rlcore_plugin_testing.contracts import SchedulerContract
 from torch.optim import lr_scheduler
 
 import rlcore
 from rlcore import ConfigError, Progress, hookimpl
-from rlcore.learners.schedules import Cosine, Linear, ScheduleConfig, bind
 
 LINEAR, COSINE = (SchedulerContract.of(name) for name in ("linear", "cosine"))
 
