@@ -17,7 +17,11 @@ MORE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("rlcore.__init__", "rlcore.lazy"), ("tests/tree/test_lazy.py",)),
     (
         ("rlcore.files.growing", "rlcore.files.log_files", "rlcore.files.table", "rlcore.training.evaluations"),
-        (f"{FAULTS}/test_e_logs.py", f"{UNIT}/envs/test_evaluator.py", f"{UNIT}/files/test_log_files.py"),
+        (
+            f"{FAULTS}/test_e_logs.py",
+            "plugins/rlcore-plugin-rollout/tests/test_evaluator.py",
+            f"{UNIT}/files/test_log_files.py",
+        ),
     ),
     (("rlcore.files.plain_files",), (f"{UNIT}/files/test_plain_files.py", f"{FAULTS}/test_j_folders.py")),
     (("rlcore.types",), (f"{UNIT}/types", f"{UNIT}/training")),
@@ -33,7 +37,7 @@ MORE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("rlcore.state.sources",), (f"{UNIT}/state/test_sources.py", f"{FAULTS}/test_c_sources.py")),
     (("rlcore.state.tree", "rlcore.state.kinds"), (f"{UNIT}/state/test_tree.py",)),
     (
-        ("rlcore.envs.step_checks", "rlcore.envs.space_watch", "rlcore.envs.action_check"),
+        ("rlcore.envs.step_checks", "rlcore_plugin_rollout.space_watch", "rlcore_plugin_rollout.action_check"),
         (f"{FAULTS}/test_f_wrong_steps.py",),
     ),
     (("rlcore.loggers",), (f"{UNIT}/loggers", "plugins/rlcore-plugin-csv/tests", "tests/trainer/test_loop.py")),

@@ -1,30 +1,37 @@
-"""From envs to batches."""
+"""What every collector may use: episodes counted in batches, and any iterable as a collector; the rest is lent."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlcore.lazy import lazy
 
 if TYPE_CHECKING:
-    from rlcore.collectors.base import EnvCollector as EnvCollector
-    from rlcore.collectors.batch_storage import BatchStorage as BatchStorage
-    from rlcore.collectors.batch_storage import layout_of as layout_of
-    from rlcore.collectors.local import LocalCollector as LocalCollector
-    from rlcore.collectors.policy_state import Remembering as Remembering
-    from rlcore.collectors.policy_state import remembering as remembering
-    from rlcore.collectors.stepping import Acting as Acting
-    from rlcore.collectors.stepping import EnvStepper as EnvStepper
+    from rlcore_plugin_rollout.batch_storage import BatchStorage as BatchStorage
+    from rlcore_plugin_rollout.batch_storage import layout_of as layout_of
+    from rlcore_plugin_rollout.env_collector import EnvCollector as EnvCollector
+    from rlcore_plugin_rollout.local import LocalCollector as LocalCollector
+    from rlcore_plugin_rollout.policy_state import Remembering as Remembering
+    from rlcore_plugin_rollout.policy_state import remembering as remembering
+    from rlcore_plugin_rollout.stepping import Acting as Acting
+    from rlcore_plugin_rollout.stepping import EnvStepper as EnvStepper
+
+    from rlcore.collectors.episodes import EpisodeCounter as EpisodeCounter
     from rlcore.types.foreign import UpdatesPolicyWeights as UpdatesPolicyWeights
+
+
+def _lent(name: str) -> Any:
+    """Return a name that a plugin lends while it is installed, as what steps the envs of a config."""
+    from rlcore.plugins.known import lend
+
+    return lend(__name__, name)
+
 
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
-        "rlcore.collectors.base": "EnvCollector",
-        "rlcore.collectors.batch_storage": "BatchStorage layout_of",
-        "rlcore.collectors.local": "LocalCollector",
-        "rlcore.collectors.policy_state": "Remembering remembering",
-        "rlcore.collectors.stepping": "Acting EnvStepper",
+        "rlcore.collectors.episodes": "EpisodeCounter",
         "rlcore.types.foreign": "UpdatesPolicyWeights",
     },
+    _lent,
 )

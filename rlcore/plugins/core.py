@@ -17,23 +17,6 @@ def provide_components() -> list[Component]:
     """Return the built-in components."""
     return [
         Component(
-            "collector", "local", "rlcore.collectors.local:LocalCollector", summary="steps the envs in this process"
-        ),
-        Component(
-            "collector",
-            "none",
-            "rlcore.collectors.nothing:NoCollector",
-            summary="collects nothing: the buffer has data",
-        ),
-        Component("buffer", "rollout", "rlcore.buffers.rollout:RolloutBuffer", summary="epochs over the latest batch"),
-        Component(
-            "buffer",
-            "rollout-sequences",
-            "rlcore.buffers.sequences:RolloutSequences",
-            summary="the same, in stretches of time for policies with a state",
-        ),
-        Component("evaluator", "episodes", "rlcore.envs.evaluator:EpisodeEvaluator", summary="episodes on fixed seeds"),
-        Component(
             "hook", "progress-bar", f"{_HOOKS}.progress_bar:ProgressBar", summary="a bar on the terminal", shows=True
         ),
         Component(

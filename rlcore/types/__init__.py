@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from rlcore.types.mappings import Rows as Rows
     from rlcore.types.mappings import is_mapping as is_mapping
     from rlcore.types.models import Distribution as Distribution
+    from rlcore.types.models import Foretelling as Foretelling
     from rlcore.types.models import Model as Model
     from rlcore.types.models import Policy as Policy
     from rlcore.types.models import StatefulPolicy as StatefulPolicy
@@ -83,11 +84,13 @@ if TYPE_CHECKING:
     from rlcore.types.progress import Every as Every
     from rlcore.types.progress import Progress as Progress
     from rlcore.types.progress import unit_of as unit_of
+    from rlcore.types.records import COLLECTED as COLLECTED
     from rlcore.types.records import ESTIMATED as ESTIMATED
     from rlcore.types.records import FIRST as FIRST
     from rlcore.types.records import MASK as MASK
     from rlcore.types.records import NEXT_POLICY_STATE as NEXT_POLICY_STATE
     from rlcore.types.records import POLICY_STATE as POLICY_STATE
+    from rlcore.types.records import REMEMBERED as REMEMBERED
     from rlcore.types.records import AgentSpec as AgentSpec
     from rlcore.types.records import Array as Array
     from rlcore.types.records import BoolArray as BoolArray
@@ -120,15 +123,15 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.learning": "Estimator Learner PacedOptimizer Scheduler",
         "rlcore.types.loss": "Loss",
         "rlcore.types.mappings": "FoundEntries Rows is_mapping",
-        "rlcore.types.models": "Distribution Model Policy StatefulPolicy has_memory part_of policy_of",
+        "rlcore.types.models": "Distribution Foretelling Model Policy StatefulPolicy has_memory part_of policy_of",
         "rlcore.types.optional": "missing offers",
         "rlcore.types.outputs": "Checkpointer Logger Stateful",
         "rlcore.types.overrides": "Carries Original is_overridden names_of_originals originals",
         "rlcore.types.part": "Part defines with_defaults",
         "rlcore.types.progress": "Clock ENDLESS Every Progress unit_of",
         "rlcore.types.records": (
-            "ESTIMATED FIRST MASK NEXT_POLICY_STATE POLICY_STATE AgentSpec EnvSpec Episode EvaluationResult Key "
-            "RunInfo State Step"
+            "COLLECTED ESTIMATED FIRST MASK NEXT_POLICY_STATE POLICY_STATE REMEMBERED AgentSpec EnvSpec Episode "
+            "EvaluationResult Key RunInfo State Step"
         ),
         "rlcore.types.settings": "FREE_AT_RESUME Interval Secret done_by",
         "rlcore.types.trainer": "ScriptTrainer Trainer",

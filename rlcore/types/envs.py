@@ -38,7 +38,7 @@ class Env(Part, ABC):
         spec: spaces, counts and how the envs are reset; the same for the whole life of the env.
         render_fps: steps per second at which the pictures of all steps show real time.
 
-    Called in `rlcore/collectors/stepping.py`:
+    Called in `plugins/rlcore-plugin-rollout/src/rlcore_plugin_rollout/stepping.py`:
 
         observation = self._check.observation(self.env.reset(seed=seed + self._first_env))
         ...
@@ -136,7 +136,7 @@ class Transform(Part, ABC):
         takes_leaves: whether it may take observations of several arrays, rows of `rlcore.envs.Packed`, without naming a
             leaf.
 
-    Called in `rlcore/collectors/stepping.py`:
+    Called in `plugins/rlcore-plugin-rollout/src/rlcore_plugin_rollout/stepping.py`:
 
         for index, final in step.final_observation.items():
             for transform in self._transforms:

@@ -92,23 +92,23 @@ class Policy(Protocol):
     has. It is called without gradients, in torch's inference mode, on the device of the model. What `describe` adds to
     a batch, it may name in `writes`.
 
-    Called in `rlcore/collectors/local.py`:
+    Called in `plugins/rlcore-plugin-rollout/src/rlcore_plugin_rollout/local.py`:
 
         self._policy.refresh()
 
-    Called in `rlcore/collectors/base.py`:
+    Called in `plugins/rlcore-plugin-rollout/src/rlcore_plugin_rollout/env_collector.py`:
 
         return self._policy.draw(self._steps, envs, self._generator)
 
-    Called in `rlcore/collectors/stepping.py`:
+    Called in `plugins/rlcore-plugin-rollout/src/rlcore_plugin_rollout/stepping.py`:
 
         action, parameter = act(observation, rows_of_noise[time])
 
-    Called in `rlcore/collectors/batch_storage.py`:
+    Called in `plugins/rlcore-plugin-rollout/src/rlcore_plugin_rollout/batch_storage.py`:
 
         described = describe(torch.stack(parameters), actions.to(parameters[0].device))
 
-    Called in `rlcore/envs/playing.py`:
+    Called in `plugins/rlcore-plugin-rollout/src/rlcore_plugin_rollout/playing.py`:
 
         action = mode(observations).cpu().numpy()
     """
@@ -169,7 +169,7 @@ class Foretelling(Protocol):
 
     Its `describe` needs the actions alone.
 
-    Called in `rlcore/collectors/stepping.py`:
+    Called in `plugins/rlcore-plugin-rollout/src/rlcore_plugin_rollout/stepping.py`:
 
         answer = policy.foretold(noise) if offers(policy, Foretelling) else None
     """
@@ -193,11 +193,11 @@ class StatefulPolicy(Protocol):
     It has the other methods of `Policy` too: `draw`, `describe` and `refresh`. The collector keeps the state, writes it
     into the batches (`rlcore.types`) and saves it; the policy itself keeps nothing between two calls.
 
-    Called in `rlcore/collectors/policy_state.py`:
+    Called in `plugins/rlcore-plugin-rollout/src/rlcore_plugin_rollout/policy_state.py`:
 
         action, parameters, self._state = self._policy.act(observation, noise, self._state, first)
 
-    Called in `rlcore/envs/carrying.py`:
+    Called in `plugins/rlcore-plugin-rollout/src/rlcore_plugin_rollout/carrying.py`:
 
         action, self.state = self._policy.mode(observation, self.state, self.first)
     """

@@ -8,12 +8,11 @@ import torch
 from rlcore_plugin_gradient.learner import GradientLearner
 from rlcore_plugin_gradient.optimizers import AdamConfig
 from rlcore_plugin_gradient.schedules import Linear, ScheduleConfig
+from rlcore_plugin_rollout.evaluator import EpisodeEvaluator
+from rlcore_plugin_rollout.local import LocalCollector
+from rlcore_plugin_rollout.rollout import RolloutBuffer
 from rlcore_plugin_testing.toy import ToyDistribution, ToyEnv, ToyModel
 from rlcore_plugin_testing.toy_parts import ToyCheckpointer, ToyLogger
-
-from rlcore.buffers.rollout import RolloutBuffer
-from rlcore.collectors.local import LocalCollector
-from rlcore.envs.evaluator import EpisodeEvaluator
 
 
 class GuessingModel(ToyModel):

@@ -6,10 +6,10 @@ import gymnasium
 import numpy as np
 import torch
 from pydantic import Field
+from rlcore_plugin_rollout.sequences import RolloutSequences
 from rlcore_plugin_testing.toy_memory import ToyMemoryModel
 from rlcore_plugin_testing.toy_parts import ToyEstimator, ToyHook, ToyLoss, ToyTransform
 
-from rlcore.buffers.sequences import RolloutSequences
 from rlcore.hooks.specs import hookimpl
 
 

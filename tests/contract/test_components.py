@@ -6,50 +6,34 @@ from pathlib import Path
 
 import pytest
 from rlcore_plugin_testing.contracts import (
-    CollectorContract,
     ComponentContract,
-    EvaluatorContract,
     HookContract,
     PluginContract,
-    RolloutBufferContract,
-    RolloutSequencesContract,
 )
-from rlcore_plugin_testing.contracts.data_buffer import COLLECTS_NOTHING
 
 from rlcore.plugins.host import PluginHost
 
 ROOT = Path(__file__).parents[2]
 TREE = [ROOT / "pyproject.toml", *sorted(ROOT.glob("plugins/*/pyproject.toml"))]
 
-# name of the suite: (contract, what stands in it)
-SUITES = {
-    "Core": (PluginContract, {"plugin": "core"}),
-    "LocalCollector": (CollectorContract, {"use": "local", "config": {"frames_per_batch": 14}}),
-    "RolloutSequences": (
-        RolloutSequencesContract,
-        {
-            "use": "rollout-sequences",
-            "config": {"minibatch_size": 8, "sequence_length": 4},
-            "around": {"model": {"use": "testing:toy-memory"}},
-        },
-    ),
-    "RolloutBuffer": (RolloutBufferContract, {"use": "rollout", "config": {"minibatch_size": 8}}),
-    "FillingRolloutBuffer": (
-        RolloutBufferContract,
-        {"use": "rollout", "config": {"minibatch_size": 8, "remainder": "fill"}},
-    ),
-    # beside the buffer that it is for
-    "NoCollector": (
-        ComponentContract,
-        {"kind": "collector", "use": "none", "around": {**COLLECTS_NOTHING, "buffer": {"use": "testing:toy-data"}}},
-    ),
-    "EpisodeEvaluator": (EvaluatorContract, {"use": "episodes", "config": {"episodes": 4}}),
-    "ProgressBar": (HookContract, {"use": "progress-bar", "transient": ("_bar", "_shown_at")}),
-    "ConsoleTable": (HookContract, {"use": "console-table", "transient": ("_shown_at",)}),
-    "RewardClip": (HookContract, {"use": "reward-clip", "config": {"limit": 0.5}}),
-}
-for _name, (_contract, _attributes) in SUITES.items():
-    globals()[f"Test{_name}"] = type(f"Test{_name}", (_contract,), {**_attributes, "__module__": __name__})
+
+class TestCore(PluginContract):
+    plugin = "core"
+
+
+class TestProgressBar(HookContract):
+    use = "progress-bar"
+    transient = ("_bar", "_shown_at")
+
+
+class TestConsoleTable(HookContract):
+    use = "console-table"
+    transient = ("_shown_at",)
+
+
+class TestRewardClip(HookContract):
+    use = "reward-clip"
+    config = {"limit": 0.5}
 
 
 # nothing goes without

@@ -4,12 +4,12 @@ import copy
 
 import pytest
 from rlcore_plugin_gradient.learner import GradientLearner
+from rlcore_plugin_rollout.evaluator import EpisodeEvaluator
+from rlcore_plugin_rollout.local import LocalCollector
+from rlcore_plugin_rollout.rollout import RolloutBuffer
 from rlcore_plugin_testing.contracts import ComponentContract
 from rlcore_plugin_testing.toy_parts import ToyTransform
 
-from rlcore.buffers.rollout import RolloutBuffer
-from rlcore.collectors.local import LocalCollector
-from rlcore.envs.evaluator import EpisodeEvaluator
 from rlcore.types import Buffer, Collector, Evaluator, Learner, Transform
 
 

@@ -12,13 +12,13 @@ import torch
 from pydantic import BaseModel
 from rlcore_plugin_mlp.model import MLPModel
 from rlcore_plugin_mlp.numbered import Bernoulli
+from rlcore_plugin_rollout.rollout import RolloutBuffer
 from rlcore_plugin_testing import contracts as c
 from rlcore_plugin_testing.toy import ToyEnv, ToyModel
 from rlcore_plugin_testing.toy_dict import ToyDict
 from rlcore_plugin_transforms.frame_stack import FrameStack
 from rlcore_plugin_transforms.modules import Stacked
 
-from rlcore.buffers.rollout import RolloutBuffer
 from rlcore.errors import EnvError, PluginError
 
 

@@ -198,7 +198,9 @@ def test_f4_envs_that_cannot_be_saved_begin_new_episodes_and_buffers_hear_of_it(
     monkeypatch.setattr("rlcore_plugin_testing.toy.ToyEnv.inexact", lambda env: "on purpose", raising=False)
     forgotten = []
     monkeypatch.setattr(
-        "rlcore.buffers.rollout.RolloutBuffer.forget_episodes", lambda buffer: forgotten.append(buffer), raising=False
+        "rlcore_plugin_rollout.rollout.RolloutBuffer.forget_episodes",
+        lambda buffer: forgotten.append(buffer),
+        raising=False,
     )
     _, metrics = killing(tmp_path, at=(32,))
     assert metrics[-1]["dropped_episodes"] == 1

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 from rlcore_plugin_gymnasium import step_form
+from rlcore_plugin_rollout.action_check import ActionCheck
+from rlcore_plugin_rollout.space_watch import SpaceWatch
 from rlcore_plugin_testing import make_run
 from rlcore_plugin_testing.toy import ToyEnv, ToyPolicy
 
 from rlcore import rollout
 from rlcore.envs import step_checks
-from rlcore.envs.action_check import ActionCheck
-from rlcore.envs.space_watch import SpaceWatch
 from rlcore.envs.transformed import TransformedEnv
 from rlcore.errors import EnvError, PluginError
 from rlcore.types import EnvSpec, Step
@@ -140,7 +140,7 @@ def test_of_several_workers_one_says_that_observations_lie_outside_of_their_spac
         "frames_per_batch": 32,
         "start_method": "fork",
     }
-    log = logging.getLogger("rlcore.envs.space_watch")
+    log = logging.getLogger("rlcore_plugin_rollout.space_watch")
     log.addHandler(handler := logging.FileHandler(tmp_path / "log"))  # which forked processes write into too
     try:
         make_run(sections={"env": env, "evaluator": [], "collector": collector}).trainer.train()

@@ -89,7 +89,7 @@ def test_an_agent_returns_what_evaluate_does(cli, train, kind):
 
 def test_nothing_of_the_training_is_built(train, monkeypatch):
     run = train(**KINDS["memory"])
-    for name in ("rlcore_plugin_gymnasium.env", "rlcore_plugin_ppo.loss", "rlcore.collectors.local"):
+    for name in ("rlcore_plugin_gymnasium.env", "rlcore_plugin_ppo.loss", "rlcore_plugin_rollout.local"):
         monkeypatch.setitem(sys.modules, name, None)  # an import of it fails
     assert rlcore.load_agent(str(run)).act(np.zeros(3)).shape == (1,)
 

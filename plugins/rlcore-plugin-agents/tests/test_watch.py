@@ -44,7 +44,7 @@ def test_evaluate_takes_keys_of_env_and_evaluator_alone(cli, trained):
 
 
 def test_evaluate_builds_nothing_of_the_training(cli, trained, monkeypatch):
-    for name in ("rlcore_plugin_ppo.loss", "rlcore_plugin_ppo.estimator", "rlcore.collectors.local"):
+    for name in ("rlcore_plugin_ppo.loss", "rlcore_plugin_ppo.estimator", "rlcore_plugin_rollout.local"):
         monkeypatch.setitem(sys.modules, name, None)  # an import of it fails
     assert cli("evaluate", trained).code == 0
 

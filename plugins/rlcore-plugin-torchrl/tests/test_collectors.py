@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from rlcore_plugin_rollout.local import LocalCollector
 from rlcore_plugin_testing import difference
 from rlcore_plugin_torchrl.helpers.joined import JoinedEnv
 
-from rlcore.collectors.local import LocalCollector
 from rlcore.errors import ConfigError
 from rlcore.helpers import (
     make_collector_offpolicy,

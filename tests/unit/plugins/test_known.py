@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rlcore
-from rlcore import algorithms, helpers, learners, loggers
+from rlcore import algorithms, buffers, collectors, envs, helpers, learners, loggers
 from rlcore.config.policies import SEVERAL
 from rlcore.errors import MissingPluginError
 from rlcore.plugins.catalogue import PUBLISHED, Published
@@ -43,7 +43,9 @@ def test_no_two_plugins_publish_one_name():
 
 
 @pytest.mark.parametrize(
-    "package", [rlcore, algorithms, helpers, loggers, learners], ids=lambda package: package.__name__
+    "package",
+    [rlcore, algorithms, buffers, collectors, envs, helpers, loggers, learners],
+    ids=lambda package: package.__name__,
 )
 def test_what_is_lent_comes_from_the_module_of_the_row(package):
     assert lent_to(package.__name__)
@@ -59,6 +61,9 @@ def test_the_packages_that_lend_on_are_these():
     assert {package for one in PUBLISHED.values() for package in one.lends} == {
         "rlcore",
         "rlcore.algorithms",
+        "rlcore.buffers",
+        "rlcore.collectors",
+        "rlcore.envs",
         "rlcore.helpers",
         "rlcore.learners",
         "rlcore.loggers",

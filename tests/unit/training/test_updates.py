@@ -6,10 +6,10 @@ import re
 
 import pytest
 import torch
+from rlcore_plugin_rollout.rollout import RolloutBuffer
 from rlcore_plugin_testing import make_run
 
 from rlcore import ConfigError, Context, Progress
-from rlcore.buffers.rollout import RolloutBuffer
 from rlcore.training.checks import most_updates
 from rlcore.types import RunInfo
 

@@ -43,6 +43,8 @@ SUMMARIES: Final = {
 KINDS: Final = {"tensor-env": "env"}
 # plugins that a template builds on
 NEEDS: Final = {
+    "buffer": ("rlcore-plugin-rollout",),
+    "evaluator": ("rlcore-plugin-rollout",),
     "launcher": ("rlcore-plugin-ddp",),
     "optimizer": ("rlcore-plugin-gradient",),
     "tensor-env": ("rlcore-plugin-device",),

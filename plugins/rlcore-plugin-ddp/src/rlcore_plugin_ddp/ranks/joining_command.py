@@ -36,7 +36,7 @@ def train(asked: Asked) -> int:
     launcher: JoiningLauncher = build_launcher(config)
     place = launcher.here()
     if place.rank:
-        logging.getLogger("rlcore").setLevel(logging.WARNING)
+        logging.getLogger().setLevel(logging.WARNING)
     ending = _SilentEnding(asked.place) if place.rank else Ending(asked.place)
     asked_here = replace(asked, quiet=asked.quiet or bool(place.rank))
     rank = JoinedRank(place, config, asked_here, ending)

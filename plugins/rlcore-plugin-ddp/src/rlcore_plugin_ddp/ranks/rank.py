@@ -70,7 +70,7 @@ class Rank:
     def train(self, launcher: MeetingPlace) -> int:
         """Train to the end of the run, and return the exit code; the board has it where this is no death."""
         if self._rank:
-            logging.getLogger("rlcore").setLevel(logging.WARNING)
+            logging.getLogger().setLevel(logging.WARNING)
         try:
             self._train(WaitingGroup(launcher.join(self._rank)))
             code = 0

@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> Answer:
 @contextmanager
 def _only_errors() -> Iterator[None]:
     """Keep quiet about what is damaged on purpose; the table reports it."""
-    logger = logging.getLogger("rlcore")
+    logger = logging.getLogger()
     before = logger.level
     logger.setLevel(logging.ERROR)
     try:

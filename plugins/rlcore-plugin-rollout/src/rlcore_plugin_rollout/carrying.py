@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import Tensor
 
-from rlcore.types import offers
-from rlcore.types.models import StatefulPolicy
+from rlcore.types import StatefulPolicy, offers
 
 if TYPE_CHECKING:
     from rlcore.types import BoolArray

@@ -10,17 +10,15 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from rlcore.buffers.minibatch import SequenceMinibatch
-from rlcore.buffers.rollout import RolloutBuffer, chunk, rows
+from rlcore.buffers import SequenceMinibatch
 from rlcore.errors import ConfigError
-from rlcore.types import MASK, POLICY_STATE, Collector, Key, has_memory
-from rlcore.types.context import Context
-from rlcore.types.part import with_defaults
+from rlcore.types import MASK, POLICY_STATE, Collector, Context, Key, has_memory, with_defaults
+from rlcore_plugin_rollout.rollout import RolloutBuffer, chunk, rows
 
 if TYPE_CHECKING:
     from tensordict import TensorDict
 
-    from rlcore.buffers.minibatch import Minibatch
+    from rlcore.buffers import Minibatch
 
 
 class RolloutSequences(RolloutBuffer):

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
-from rlcore.envs.transformed import observation_dtype
-from rlcore.types.optional import offers
-from rlcore.types.records import EnvSpec
+from rlcore.envs import observation_dtype
+from rlcore.types import EnvSpec, offers
 
 if TYPE_CHECKING:
     import gymnasium
 
-    from rlcore.types.records import Array
+    from rlcore.types import Array
 
 # of how many batches one is looked at, the first among them
 EVERY: Final = 16

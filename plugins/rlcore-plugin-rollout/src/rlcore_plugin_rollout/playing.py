@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import torch
 
-from rlcore.envs.action_check import ActionCheck
-from rlcore.envs.carrying import carried
-from rlcore.envs.packed import finite_in
-from rlcore.envs.step_checks import env_error
-from rlcore.envs.transformed import TransformedEnv, observation_dtype
+from rlcore.envs import TransformedEnv, env_error, finite_in, observation_dtype
 from rlcore.errors import FROM_OUTSIDE, EnvError
-from rlcore.types import Env
-from rlcore.types.context import Context
+from rlcore.types import Context, Env
+from rlcore_plugin_rollout.action_check import ActionCheck
+from rlcore_plugin_rollout.carrying import carried
 
 if TYPE_CHECKING:
     from rlcore.types import Array, BoolArray

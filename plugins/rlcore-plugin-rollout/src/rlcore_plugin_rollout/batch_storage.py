@@ -13,14 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlcore.envs.episode_starts import write_mask
-from rlcore.envs.packed import Packed
-from rlcore.envs.transformed import observation_dtype
+from rlcore.envs import Packed, observation_dtype, write_mask
 from rlcore.errors import ConfigError
-from rlcore.types.collected import CollectedBatch
+from rlcore.types import CollectedBatch
 
 if TYPE_CHECKING:
-    from rlcore.types.records import Array, BoolArray, Key
+    from rlcore.types import Array, BoolArray, Key
 
 # floats up to which the length of a vector is found faster than its sum
 _FEW: Final = 4096

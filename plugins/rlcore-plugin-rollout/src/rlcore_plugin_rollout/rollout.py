@@ -13,11 +13,9 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from rlcore.buffers.minibatch import Minibatch
+from rlcore.buffers import Minibatch
 from rlcore.errors import ConfigError
-from rlcore.types import MASK, Buffer, Collector, Group, Key
-from rlcore.types.context import Context
-from rlcore.types.part import with_defaults
+from rlcore.types import MASK, Buffer, Collector, Context, Group, Key, with_defaults
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

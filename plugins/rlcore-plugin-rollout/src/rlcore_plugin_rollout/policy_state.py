@@ -9,15 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlcore.envs.episode_starts import EpisodeStarts
+from rlcore.envs import EpisodeStarts
 from rlcore.errors import PluginError
-from rlcore.state.fitting import check_array
-from rlcore.types import FIRST, NEXT_POLICY_STATE, POLICY_STATE, offers
-from rlcore.types.models import StatefulPolicy
+from rlcore.state import check_array
+from rlcore.types import FIRST, NEXT_POLICY_STATE, POLICY_STATE, StatefulPolicy, offers
 
 if TYPE_CHECKING:
-    from rlcore.collectors.batch_storage import BatchStorage
     from rlcore.types import BoolArray, EnvSpec, Policy
+    from rlcore_plugin_rollout.batch_storage import BatchStorage
 
 _ALL: Final = slice(None)
 

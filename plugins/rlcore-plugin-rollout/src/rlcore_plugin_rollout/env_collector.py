@@ -7,11 +7,9 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rlcore.envs.episode_starts import only_resets
+from rlcore.envs import only_resets
 from rlcore.errors import ConfigError
-from rlcore.types import MASK, Collector, Episode, Key, Policy, has_memory
-from rlcore.types.context import Context
-from rlcore.types.records import COLLECTED, REMEMBERED
+from rlcore.types import COLLECTED, MASK, REMEMBERED, Collector, Context, Episode, Key, Policy, has_memory
 
 if TYPE_CHECKING:
     from tensordict import TensorDict

@@ -11,13 +11,12 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from rlcore.collectors.base import EnvCollector
-from rlcore.collectors.batch_storage import BatchStorage
-from rlcore.collectors.policy_state import remembering
-from rlcore.collectors.stepping import Acting, EnvStepper
-from rlcore.envs.checks import inexact_env, unrestored_env
-from rlcore.types import Policy
-from rlcore.types.context import Context
+from rlcore.envs import inexact_env, unrestored_env
+from rlcore.types import Context, Policy
+from rlcore_plugin_rollout.batch_storage import BatchStorage
+from rlcore_plugin_rollout.env_collector import EnvCollector
+from rlcore_plugin_rollout.policy_state import remembering
+from rlcore_plugin_rollout.stepping import Acting, EnvStepper
 
 if TYPE_CHECKING:
     from rlcore.types import CollectedBatch

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from rlcore.types import Collector
-from rlcore.types.context import Context
+from rlcore.types import Collector, Context
 
 
 class NoCollector(Collector):

@@ -8,10 +8,10 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_rollout.batch_storage import BatchStorage
+from rlcore_plugin_rollout.local import LocalCollector
 
 from rlcore import ConfigError, Context, EnvSpec, Progress, Step, hookimpl
-from rlcore.collectors.batch_storage import BatchStorage
-from rlcore.collectors.local import LocalCollector
 from rlcore.errors import EnvError
 from rlcore.types import RunInfo
 

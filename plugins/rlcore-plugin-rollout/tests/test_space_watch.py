@@ -3,8 +3,8 @@
 import gymnasium
 import numpy as np
 import pytest
+from rlcore_plugin_rollout.space_watch import SpaceWatch
 
-from rlcore.envs.space_watch import SpaceWatch
 from rlcore.types import EnvSpec
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from rlcore.errors import PluginError
-from rlcore.types.records import EnvSpec
+from rlcore.types import EnvSpec
 
 if TYPE_CHECKING:
     import gymnasium
 
-    from rlcore.types.records import Array
+    from rlcore.types import Array
 
 # actions of single steps that are looked at together
 TOGETHER: Final = 256

@@ -134,7 +134,7 @@ def test_an_env_without_a_limit_is_named_before_the_first_frame(build, endless, 
     assert (
         "env 'Endless-v0' declares no step limit: an episode of an evaluation that does not end is cut" in caplog.text
     )
-    monkeypatch.setattr("rlcore.envs.playing.LONGEST", 30)
+    monkeypatch.setattr("rlcore_plugin_rollout.playing.LONGEST", 30)
     assert run.trainer.evaluate().lengths == (30,) * 3
     caplog.clear()
     build(env=endless | {"max_episode_steps": 40}, evaluator=EVALUATOR)

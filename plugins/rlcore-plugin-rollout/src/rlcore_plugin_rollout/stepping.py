@@ -11,24 +11,18 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 from torch import Tensor
 
-from rlcore.collectors.batch_storage import BatchStorage
-from rlcore.collectors.episodes import EpisodeCounter
-from rlcore.collectors.policy_state import Remembering
-from rlcore.envs.action_check import ActionCheck
-from rlcore.envs.action_masks import MaskCheck, masks_actions
-from rlcore.envs.episode_starts import EpisodeStarts
-from rlcore.envs.space_watch import SpaceWatch
-from rlcore.envs.step_checks import StepCheck, env_error
-from rlcore.envs.transformed import reward_readers, through_actions
+from rlcore.collectors import EpisodeCounter
+from rlcore.envs import EpisodeStarts, MaskCheck, StepCheck, env_error, masks_actions, reward_readers, through_actions
 from rlcore.errors import FROM_OUTSIDE, EnvError, PluginError, RlcoreError
-from rlcore.state.fitting import check_array
-from rlcore.types import Env, Episode, Step, Transform
-from rlcore.types.heart import Heart
-from rlcore.types.models import Foretelling
-from rlcore.types.optional import offers
+from rlcore.state import check_array
+from rlcore.types import Env, Episode, Foretelling, Heart, Step, Transform, offers
+from rlcore_plugin_rollout.action_check import ActionCheck
+from rlcore_plugin_rollout.batch_storage import BatchStorage
+from rlcore_plugin_rollout.policy_state import Remembering
+from rlcore_plugin_rollout.space_watch import SpaceWatch
 
 if TYPE_CHECKING:
-    from rlcore.types.records import Array, BoolArray, EnvSpec
+    from rlcore.types import Array, BoolArray, EnvSpec
 
 _Infos = dict[tuple[int, int], Mapping[str, Any]]
 

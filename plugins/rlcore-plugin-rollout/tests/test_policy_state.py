@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from rlcore_plugin_rollout.carrying import carried
+from rlcore_plugin_rollout.stepping import EnvStepper
 from rlcore_plugin_testing import make_run, through_checkpoint
 from rlcore_plugin_testing.toy import ToyEnv
 
-from rlcore.collectors.stepping import EnvStepper
-from rlcore.envs.carrying import carried
 from rlcore.errors import PluginError, StorageError
 
 MODEL = {"use": "testing:toy-memory"}
@@ -79,7 +79,7 @@ def test_a_policy_whose_state_changes_its_shape_is_refused():
 
 
 def test_a_policy_without_a_state_pays_nothing(monkeypatch):
-    monkeypatch.setattr("rlcore.collectors.policy_state.Remembering.__init__", None)
+    monkeypatch.setattr("rlcore_plugin_rollout.policy_state.Remembering.__init__", None)
     collector = collector_of(model={"use": "testing:toy"})
     batch = collector.collect()
     assert not {"policy_state", "first"} & set(batch.keys())

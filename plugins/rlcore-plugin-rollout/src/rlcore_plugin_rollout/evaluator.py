@@ -8,11 +8,9 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
-from rlcore.envs.playing import LONGEST, play
 from rlcore.errors import ConfigError
-from rlcore.types import Env, EvaluationResult, Evaluator
-from rlcore.types.context import Context
-from rlcore.types.settings import Interval
+from rlcore.types import Context, Env, EvaluationResult, Evaluator, Interval
+from rlcore_plugin_rollout.playing import LONGEST, play
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +54,7 @@ class EpisodeEvaluator(Evaluator):
                 )
         self._most_steps = config.max_episode_steps
         if context.env_spec.max_episode_steps is None and config.max_episode_steps is None:
-            log.info(
+            log.warning(
                 "env %r declares no step limit: an episode of an evaluation that does not end is cut after %d steps; "
                 "set [evaluator] max_episode_steps",
                 *(context.env_spec.id, LONGEST),

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from rlcore_plugin_rollout.rollout import RolloutBuffer
 from rlcore_plugin_testing.ranks import in_ranks
 from tensordict import TensorDict
 
 from rlcore import ConfigError, Context, Progress
-from rlcore.buffers.rollout import RolloutBuffer
 from rlcore.types import Alone, RunInfo
 
 
