@@ -1,5 +1,5 @@
 """The fixtures of the core's own tests: a tiny run in a folder of its own."""
 
-from tests.conftest import build, workdir, write_config
+from tests.conftest import build, cli, workdir, write_config
 
-__all__ = ["build", "workdir", "write_config"]
+__all__ = ["build", "cli", "workdir", "write_config"]
