@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 from rlcore.errors import ConfigError
+
+# before the package, at the end of a problem that an installation solves
+_INSTALL: Final = ": pip install "
 
 
 class ConfigProblems(ConfigError):  # noqa: N818 - it is called by what it tells
@@ -25,4 +29,8 @@ class ConfigProblems(ConfigError):  # noqa: N818 - it is called by what it tells
 def _report(path: Path, problems: list[str]) -> str:
     if len(problems) == 1:
         return f"{path}: {problems[0]}"
-    return f"{path}: {len(problems)} problems\n" + "\n".join(f"  {problem}" for problem in problems)
+    lines = [f"{path}: {len(problems)} problems", *problems]
+    packages = dict.fromkeys(install for problem in problems if (install := problem.partition(_INSTALL)[2]))
+    if len(packages) > 1:
+        lines.append(f"what is not installed, at once{_INSTALL}{' '.join(packages)}")
+    return "\n  ".join(lines)

@@ -269,6 +269,11 @@ def test_rlcore_no_plugins_leaves_only_the_core(write_config, monkeypatch):
     message = problem(write_config())
     assert "RLCORE_NO_PLUGINS is set" in message
     assert all(f"[{section}] use: " in message for section in ("env", "model", "loss", "checkpoint"))
+    *_, at_once = message.splitlines()
+    said, _, packages = at_once.partition(": pip install ")
+    assert said == "  what is not installed, at once"
+    assert {"rlcore-plugin-ppo", "rlcore-plugin-gradient", "rlcore-plugin-rollout"} <= set(packages.split())
+    assert len(set(packages.split())) == len(packages.split())
 
 
 def test_the_core_provides_its_parts_through_the_same_door():
