@@ -17,8 +17,8 @@ PEERS := .venv-peers
 JAX := .venv-jax
 # on a machine with a GPU: beside the torch that it has, and what the benchmarks and tests there need
 GPU := .venv-gpu
-GPU_PLUGINS := $(addprefix -e plugins/rlcore-plugin-,agents cnn compile csv datasets device dqn gymnasium health mlp ppo \
-	pqn presets recurrent replay sac testing[test] torch torch-envs transforms)
+GPU_PLUGINS := $(addprefix -e plugins/rlcore-plugin-,agents cnn compile csv datasets device dqn gradient gymnasium health mlp \
+	ppo pqn presets recurrent replay rollout sac testing[test] torch torch-envs transforms)
 # one thread per test process: more only wait for each other
 export OMP_NUM_THREADS ?= 1
 # the processes that tests start would each compile all of rlcore
