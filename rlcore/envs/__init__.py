@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rlcore_plugin_rollout.carrying import Carrying as Carrying
     from rlcore_plugin_rollout.carrying import Playing as Playing
     from rlcore_plugin_rollout.playing import play as play
+    from rlcore_plugin_transforms.on_leaf import OnLeaf as OnLeaf
 
     from rlcore.envs.action_masks import MaskCheck as MaskCheck
     from rlcore.envs.action_masks import forbidden as forbidden
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from rlcore.envs.episode_starts import only_resets as only_resets
     from rlcore.envs.episode_starts import write_mask as write_mask
     from rlcore.envs.infos_by_env import InfosByEnv as InfosByEnv
-    from rlcore.envs.leaves import OnLeaf as OnLeaf
     from rlcore.envs.packed import ACTION_MASK as ACTION_MASK
     from rlcore.envs.packed import Packed as Packed
     from rlcore.envs.packed import finite_in as finite_in
@@ -66,7 +66,6 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.envs.checks": "check_alike inexact_env unrestored_env",
         "rlcore.envs.episode_starts": "EpisodeStarts only_resets write_mask",
         "rlcore.envs.infos_by_env": "InfosByEnv",
-        "rlcore.envs.leaves": "OnLeaf",
         "rlcore.envs.packed": "ACTION_MASK Packed finite_in is_image is_nested packed_space wrapper_for",
         "rlcore.envs.packing": "packed_env",
         "rlcore.envs.pass_through": "FLATTENED PassThrough box_of changes_observations",

@@ -1,19 +1,21 @@
-"""A base of transforms, each of which changes a part of what passes."""
+"""A base of transforms that change a part of what passes, and which transforms fit which observations."""
 
 from __future__ import annotations
 
 import copy
 from typing import TYPE_CHECKING, Any, Final
 
+from rlcore.envs.packed import ACTION_MASK, Packed, is_image
 from rlcore.errors import ConfigError
 from rlcore.types import Transform
+from rlcore.types.part import with_defaults
 
 if TYPE_CHECKING:
     from typing import Self
 
     import gymnasium
 
-    from rlcore.types import Array, BoolArray, Key
+    from rlcore.types import Array, BoolArray, EnvSpec, Key
 
 # the remedy of an error about observations that are not one vector
 FLATTENED: Final = {"transform": [{"use": "transforms:flatten"}]}
@@ -65,3 +67,32 @@ def box_of(space: gymnasium.Space[Any], transform: str) -> gymnasium.spaces.Box:
             remedy=FLATTENED,
         )
     return space
+
+
+def check_observes(transform: Transform, spec: EnvSpec, name: str, leaf: str | None = None) -> None:
+    """Refuse a transform of one array where the observations are dicts of several and it names no leaf of them.
+
+    Args:
+        transform: that is put behind those there are.
+        spec: of the env before it.
+        name: of its section.
+        leaf: that the section names.
+
+    Raises:
+        ConfigError: it changes observations, and names no leaf; or it names one, and changes none.
+    """
+    space = spec.observation_space
+    passes = not changes_observations(transform)
+    if leaf is not None and passes:
+        raise ConfigError(
+            f"[[transform]] {name!r} leaf = {leaf!r}: this transform changes no observation; leave the key out"
+        )
+    takes_leaves = passes or with_defaults(transform, Transform).takes_leaves
+    if isinstance(space, Packed) and leaf is None and not takes_leaves:
+        leaves = ", ".join(map(repr, space.leaves))
+        example = next((name_of_leaf for name_of_leaf in space.leaves if name_of_leaf != ACTION_MASK), "...")
+        raise ConfigError(
+            f"[[transform]] {name!r} changes an observation that is one array, and names no leaf of those here, which "
+            f'are {leaves}; say which: leaf = "{example}"',
+            remedy={"transform": {name: None}} if any(map(is_image, space.leaves.values())) else FLATTENED,
+        )

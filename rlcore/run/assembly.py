@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import replace
 from functools import reduce
 from itertools import takewhile
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import torch
 
@@ -19,8 +19,7 @@ from rlcore.checkpoints.provenance import Provenance
 from rlcore.checkpoints.store import Store
 from rlcore.config.reading import Section
 from rlcore.config.sections import find_component, versions
-from rlcore.envs.leaves import LeafEnv, OnLeaf, check_leaf, check_observes, leaf_spec
-from rlcore.envs.packed import Packed
+from rlcore.envs.pass_through import check_observes
 from rlcore.envs.spec_env import NotSteppableError, SpecEnv
 from rlcore.envs.spec_records import spec_record
 from rlcore.envs.transformed import TransformedEnv, transformed_spec
@@ -29,6 +28,7 @@ from rlcore.hooks.points import LoopHooks
 from rlcore.loggers.metrics import Metrics
 from rlcore.loggers.writer import LogWriter
 from rlcore.plugins.host import PluginHost
+from rlcore.plugins.known import lend
 from rlcore.plugins.registry import Provided
 from rlcore.run.env_maker import EnvMaker
 from rlcore.state.exactness import domain
@@ -197,24 +197,21 @@ class Assembly:
         """Build a transform, which sees the spec of the leaf that it changes."""
         parts, leaf, name = self.context.built, section.leaf, section.name
         spec: EnvSpec = parts["env_spec"]
-        if leaf is not None:
-            check_leaf(spec, name, leaf)
-            parts["env_spec"] = leaf_spec(spec, leaf)
+        on_leaf = None if leaf is None else lend("rlcore.envs", "OnLeaf", "[[transform]] leaf")
+        if on_leaf is not None:
+            parts["env_spec"] = on_leaf.spec(spec, name, leaf)
         try:
             transform: Transform = self.part(section, **keys)
         finally:
             parts["env_spec"] = spec
         check_observes(transform, spec, name, leaf)
-        if leaf is None:
-            return transform
-        assert isinstance(spec.observation_space, Packed)
-        return cast(Transform, OnLeaf(transform, spec.observation_space, leaf))
+        return transform if on_leaf is None else on_leaf(transform, spec.observation_space, leaf)
 
     def _fitting_env(self, transform: Transform, name: str) -> Env:
         """Return one env as the transforms before `transform` leave it, or as all do where it is not among them."""
-        whole: Any = next((other for other in self.context.transforms if _is(other, transform)), transform)
-        env = self._seen_before(whole, name)
-        return LeafEnv(env, whole.leaf) if isinstance(whole, OnLeaf) else env
+        around = (other for other in self.context.transforms if with_defaults(other, Transform).inner is transform)
+        whole = next(around, transform)
+        return with_defaults(whole, Transform).fitting_env(self._seen_before(whole, name))
 
     def _seen_before(self, transform: Transform, name: str) -> SpecEnv:
         """Return one env, seen through the transforms before `transform`, or through all where it is not among them.
@@ -318,11 +315,6 @@ class Assembly:
             domain={**domain(self.context.device, threads), **source_hashes(host.modules(), modules)},
             data=_data_files(self.stateful),
         )
-
-
-def _is(whole: Any, transform: Transform) -> bool:
-    """Return whether one of the transforms is the given one, or puts it on a leaf."""
-    return whole is transform or (isinstance(whole, OnLeaf) and whole.transform is transform)
 
 
 def hooks_of(part: object) -> list[Any]:

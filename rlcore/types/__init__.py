@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from rlcore.types.envs import Env as Env
     from rlcore.types.envs import InfoListener as InfoListener
     from rlcore.types.envs import Transform as Transform
+    from rlcore.types.exports import ModuleWithMemory as ModuleWithMemory
     from rlcore.types.foreign import Stepping as Stepping
     from rlcore.types.group import Alone as Alone
     from rlcore.types.group import Group as Group
@@ -115,6 +116,7 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.types.context": "Context",
         "rlcore.types.data": "Buffer Collector Evaluator",
         "rlcore.types.envs": "Env InfoListener Transform",
+        "rlcore.types.exports": "ModuleWithMemory",
         "rlcore.types.foreign": "Stepping",
         "rlcore.types.group": "Alone Group",
         "rlcore.types.heart": "Heart",

@@ -135,6 +135,7 @@ class Transform(Part, ABC):
     Attributes:
         takes_leaves: whether it may take observations of several arrays, rows of `rlcore.envs.Packed`, without naming a
             leaf.
+        inner: the transform that this one puts on a leaf of observations; None for one that changes them itself.
 
     Called in `plugins/rlcore-plugin-rollout/src/rlcore_plugin_rollout/stepping.py`:
 
@@ -158,6 +159,7 @@ class Transform(Part, ABC):
     """
 
     takes_leaves: bool = False
+    inner: Transform | None = None
 
     @abstractmethod
     def observation_space(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
@@ -177,6 +179,10 @@ class Transform(Part, ABC):
             env: one env, seen through the transforms before this one; used for nothing else afterwards. The caller
                 closes it.
         """
+
+    def fitting_env(self, env: Env) -> Env:
+        """Return an env that `fit` takes as `inner` sees it."""
+        return env
 
     @abstractmethod
     def step(self, observation: Array, first: BoolArray) -> Array:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from rlcore import ConfigError
-from rlcore.envs import OnLeaf
-from rlcore.types import EnvSpec, Transform
+from rlcore.types import EnvSpec, Transform, with_defaults
 
 if TYPE_CHECKING:
     import gymnasium
@@ -78,7 +77,7 @@ def _equal(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
 
 
 def _refusal(transform: Any) -> ConfigError:
-    changing = transform.transform if isinstance(transform, OnLeaf) else transform
+    changing = with_defaults(transform, Transform).inner or transform
     return ConfigError(
         f"[collector] workers: the transform {type(changing).__name__} learns from the observations of all envs while "
         "they are collected, and worker processes would each learn from a share of them; use a transform whose "

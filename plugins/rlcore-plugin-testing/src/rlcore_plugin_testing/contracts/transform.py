@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from rlcore.envs import OnLeaf
 from rlcore.envs.action_masks import random_actions
-from rlcore.envs.leaves import OnLeaf
 from rlcore.envs.packed import Packed
 from rlcore.types import MASK, Env, EnvSpec, Transform
 from rlcore.types.context import Context

@@ -11,12 +11,9 @@ import gymnasium
 import numpy as np
 from torch import Tensor, nn
 
-from rlcore.envs.action_masks import keeping_to_masks
-from rlcore.envs.packed import ACTION_MASK, Packed, is_image
-from rlcore.envs.pass_through import FLATTENED, changes_observations
+from rlcore.envs import ACTION_MASK, Packed, keeping_to_masks
 from rlcore.errors import ConfigError, PluginError, did_you_mean
-from rlcore.types import Env, Transform
-from rlcore.types.part import defines, with_defaults
+from rlcore.types import Env, EnvSpec, Transform, defines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,16 +21,14 @@ if TYPE_CHECKING:
 
     from tensordict import TensorDict
 
-    from rlcore.types.exports import ModuleWithMemory
-    from rlcore.types.records import Array, BoolArray, EnvSpec, Step
+    from rlcore.types import Array, BoolArray, ModuleWithMemory, Step
 
 
 class OnLeaf:
     """A transform of one array, put on a leaf of observations that are dicts; the other leaves stay as they are.
 
     Whatever else the transform defines, its state and what it does to actions, is that of this one, which therefore
-    derives from no class of defaults. Its `batch` gets the
-    batch with all leaves.
+    derives from no class of defaults. Its `batch` gets the batch with all leaves.
 
     Args:
         transform: gets the leaf alone, `[env, *shape]`.
@@ -41,27 +36,27 @@ class OnLeaf:
         leaf: the name of the leaf.
 
     Attributes:
-        transform: the same.
+        inner: the transform.
         leaf: the same.
         observation_module: what an exported policy computes; None where the transform has none.
         memory_module: the same of a transform that remembers; None where the transform has none.
     """
 
     def __init__(self, transform: Transform, space: Packed, leaf: str) -> None:
-        self.transform = transform
+        self.inner = transform
         self.leaf = leaf
         self._space_in = space
         self._space_out = self._space_after(space)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "transform":  # while it is copied or unpickled
+        if name.startswith("__") or name == "inner":  # while it is copied or unpickled
             raise AttributeError(name)
-        return attrgetter(name)(self.transform)
+        return attrgetter(name)(self.inner)
 
     @property
     def observation_module(self) -> Callable[[], nn.Module] | None:
         """What returns a module of rows; see `Transform.observation_module`."""
-        transform = self.transform
+        transform = self.inner
         if not defines(transform, Transform.observation_module):
             return None
         return lambda: LeafModule(transform.observation_module(), self.leaf, self._space_in, self._space_out)
@@ -69,7 +64,7 @@ class OnLeaf:
     @property
     def memory_module(self) -> Callable[[], ModuleWithMemory] | None:
         """What returns a module of rows; see `Transform.memory_module`."""
-        transform = self.transform
+        transform = self.inner
         if not defines(transform, Transform.memory_module):
             return None
 
@@ -85,33 +80,61 @@ class OnLeaf:
         self._space_in, self._space_out = space, self._space_after(space)
         return self._space_out
 
+    @staticmethod
+    def spec(spec: EnvSpec, name: str, leaf: str) -> EnvSpec:
+        """Return the spec of envs as the transform of a leaf sees them.
+
+        Args:
+            spec: of the envs before it.
+            name: of its section.
+            leaf: that the section names.
+
+        Raises:
+            ConfigError: there is no such leaf, or it is the mask, or observations are one array.
+        """
+        space, key = spec.observation_space, f"[[transform]] {name!r} leaf = {leaf!r}:"
+        if not isinstance(space, Packed):
+            raise ConfigError(f"{key} observations are one array here, {space}; leave the key out")
+        if leaf not in space.leaves:
+            leaves, near = ", ".join(map(repr, space.leaves)), did_you_mean(leaf, space.leaves)
+            raise ConfigError(f"{key} the observations have no such leaf; they have {leaves}{near}")
+        if leaf == ACTION_MASK and space.choices:
+            raise ConfigError(
+                f"{key} it says which actions are allowed, and no transform changes it; take another leaf"
+            )
+        return replace(spec, observation_space=space.held(leaf))
+
+    def fitting_env(self, env: Env) -> Env:
+        """Return the env with the leaf alone."""
+        return LeafEnv(env, self.leaf)
+
     def fit(self, env: Env) -> None:
         """Let the transform learn from the leaf."""
-        self.transform.fit(LeafEnv(env, self.leaf))
+        self.inner.fit(self.fitting_env(env))
 
     def step(self, observation: Array, first: BoolArray) -> Array:
         """Return rows `[env, words]` with the leaf as the transform leaves it."""
-        return self._with(observation, self.transform.step(self._space_in.array(observation, self.leaf), first))
+        return self._with(observation, self.inner.step(self._space_in.array(observation, self.leaf), first))
 
     def final(self, observation: Array, env_index: int) -> Array:
         """Return the row `[words]` of the last observation of an episode."""
-        return self._with(observation, self.transform.final(self._space_in.array(observation, self.leaf), env_index))
+        return self._with(observation, self.inner.final(self._space_in.array(observation, self.leaf), env_index))
 
     def batch(self, batch: TensorDict) -> TensorDict:
         """Return the batch as the transform leaves it."""
-        return self.transform.batch(batch)
+        return self.inner.batch(batch)
 
     def frozen(self) -> Self:
         """Return a copy with a frozen copy of the transform."""
         copied = copy.copy(self)
-        copied.transform = self.transform.frozen()
+        copied.inner = self.inner.frozen()
         return copied
 
     def _space_after(self, space: Packed) -> Packed:
-        after = self.transform.observation_space(space.held(self.leaf))
+        after = self.inner.observation_space(space.held(self.leaf))
         if isinstance(after, Packed):
             raise ConfigError(
-                f"[[transform]] leaf = {self.leaf!r}: {type(self.transform).__name__} makes several arrays of that "
+                f"[[transform]] leaf = {self.leaf!r}: {type(self.inner).__name__} makes several arrays of that "
                 "leaf, which can be one alone; leave the key out, or name another leaf"
             )
         return space.with_leaf(self.leaf, after)
@@ -125,7 +148,7 @@ class OnLeaf:
                 place[...] = changed
             else:
                 raise PluginError(
-                    f"{type(self.transform).__name__} made {changed.shape} of the leaf {name!r}; its observation_space "
+                    f"{type(self.inner).__name__} made {changed.shape} of the leaf {name!r}; its observation_space "
                     f"says {place.shape}"
                 )
         return rows
@@ -154,7 +177,7 @@ class LeafModule(nn.Module):
 
 
 class LeafMemoryModule(LeafModule):
-    """The same of a module whose memory goes in and comes out; see `rlcore.types.exports.ModuleWithMemory`."""
+    """The same of a module whose memory goes in and comes out; see `rlcore.types.ModuleWithMemory`."""
 
     def initial_state(self, num_envs: int) -> Tensor:
         """Return that of the module."""
@@ -184,11 +207,11 @@ class LeafEnv(Env):
     """
 
     def __init__(self, env: Env, leaf: str) -> None:
-        self.spec = leaf_spec(env.spec, leaf)
-        self._env = env
-        self._leaf = leaf
         assert isinstance(env.spec.observation_space, Packed)
         self._space: Packed = env.spec.observation_space
+        self.spec = replace(env.spec, observation_space=self._space.held(leaf))
+        self._env = env
+        self._leaf = leaf
         self._allowed = keeping_to_masks(env.spec)
         self._rows: Array  # the latest observations, from the reset on
 
@@ -207,62 +230,3 @@ class LeafEnv(Env):
     def close(self) -> None:
         """Close the env."""
         self._env.close()
-
-
-def leaf_spec(spec: EnvSpec, leaf: str) -> EnvSpec:
-    """Return the spec of an env whose observations are one leaf of those there are."""
-    assert isinstance(spec.observation_space, Packed)
-    return replace(spec, observation_space=spec.observation_space.held(leaf))
-
-
-def check_leaf(spec: EnvSpec, name: str, leaf: str) -> None:
-    """Refuse a transform of a leaf that there is not.
-
-    Args:
-        spec: of the env before it.
-        name: of its section.
-        leaf: that the section names.
-
-    Raises:
-        ConfigError: there is no such leaf, or it is the mask, or observations are one array.
-    """
-    space, key = spec.observation_space, f"[[transform]] {name!r} leaf = {leaf!r}:"
-    if not isinstance(space, Packed):
-        raise ConfigError(f"{key} observations are one array here, {space}; leave the key out")
-    if leaf not in space.leaves:
-        near = did_you_mean(leaf, space.leaves)
-        raise ConfigError(f"{key} the observations have no such leaf; they have {_leaves(space)}{near}")
-    if leaf == ACTION_MASK and space.choices:
-        raise ConfigError(f"{key} it says which actions are allowed, and no transform changes it; take another leaf")
-
-
-def check_observes(transform: Transform, spec: EnvSpec, name: str, leaf: str | None = None) -> None:
-    """Refuse a transform of one array where the observations are dicts of several and it names no leaf of them.
-
-    Args:
-        transform: that is put behind those there are.
-        spec: of the env before it.
-        name: of its section.
-        leaf: that the section names.
-
-    Raises:
-        ConfigError: it changes observations, and names no leaf; or it names one, and changes none.
-    """
-    space = spec.observation_space
-    passes = not changes_observations(transform)
-    if leaf is not None and passes:
-        raise ConfigError(
-            f"[[transform]] {name!r} leaf = {leaf!r}: this transform changes no observation; leave the key out"
-        )
-    takes_leaves = passes or with_defaults(transform, Transform).takes_leaves
-    if isinstance(space, Packed) and leaf is None and not takes_leaves:
-        example = next((name_of_leaf for name_of_leaf in space.leaves if name_of_leaf != ACTION_MASK), "...")
-        raise ConfigError(
-            f"[[transform]] {name!r} changes an observation that is one array, and names no leaf of those here, which "
-            f'are {_leaves(space)}; say which: leaf = "{example}"',
-            remedy={"transform": {name: None}} if any(map(is_image, space.leaves.values())) else FLATTENED,
-        )
-
-
-def _leaves(space: Packed) -> str:
-    return ", ".join(map(repr, space.leaves))
