@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import logging
 import math
+from importlib import import_module
 
 import pytest
 import torch
 
 from rlcore import ConfigError, hookimpl
 from rlcore.errors import NumericalError
-from tests.unit.learners.test_gradient import TwoParts, equal, make, minibatches, skipping, weights
+
+# the tests of the eager update, and what they are made of
+eager = import_module("plugins.rlcore-plugin-gradient.tests.test_learner")
+(TwoParts, equal, make, minibatches, skipping, weights) = (
+    eager.TwoParts,
+    eager.equal,
+    eager.make,
+    eager.minibatches,
+    eager.skipping,
+    eager.weights,
+)
 
 
 @pytest.mark.slow

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 import torch
 from rlcore_plugin_testing.compare import difference
 
-from tests.unit.learners.test_noise import learner_of, minibatches, train, weights
+# the tests of the eager update, and what they are made of
+eager = import_module("plugins.rlcore-plugin-gradient.tests.test_noise")
+learner_of, minibatches, train, weights = eager.learner_of, eager.minibatches, eager.train, eager.weights
 
 
 @pytest.mark.slow

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 import torch
 from rlcore_plugin_testing.compare import difference
 
 from rlcore.errors import NumericalError
-from tests.unit.learners.test_paces import (
-    Following,
-    FollowingNormalised,
-    Normalised,
-    Separate,
-    Whole,
-    learner_of,
-    minibatches,
-    sections,
-    train,
-    weights,
+
+# the tests of the eager update, and what they are made of
+eager = import_module("plugins.rlcore-plugin-gradient.tests.test_paces")
+(Following, FollowingNormalised, Normalised, Separate, Whole, learner_of, minibatches, sections, train, weights) = (
+    eager.Following,
+    eager.FollowingNormalised,
+    eager.Normalised,
+    eager.Separate,
+    eager.Whole,
+    eager.learner_of,
+    eager.minibatches,
+    eager.sections,
+    eager.train,
+    eager.weights,
 )
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 import torch
 
 from rlcore import ConfigError
-from tests.unit.learners.test_schedules import weights
+
+# the tests of the eager update, and what they are made of
+eager = import_module("plugins.rlcore-plugin-gradient.tests.test_schedules")
+weights = eager.weights
 
 
 def compiled_graphs():

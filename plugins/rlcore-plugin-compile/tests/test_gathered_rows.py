@@ -1,10 +1,15 @@
 """A compiled update gathers the rows of a minibatch by itself, and sees what was changed."""
 
+from importlib import import_module
+
 import pytest
 import torch
 from rlcore_plugin_replay.row_minibatch import RowMinibatch
 
-from tests.unit.learners.test_gradient import TwoParts, make, weights
+# the tests of the eager update, and what they are made of
+eager = import_module("plugins.rlcore-plugin-gradient.tests.test_learner")
+TwoParts, make, weights = eager.TwoParts, eager.make, eager.weights
+
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("fresh_compiler")]
 

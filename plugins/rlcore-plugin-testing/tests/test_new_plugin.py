@@ -277,7 +277,7 @@ def in_its_own_process(folder, site):
         ("a" * 41, "has 41 characters; 40 are the most"),
         ("ppo", "'ppo' is that of an installed plugin (rlcore-plugin-ppo 0.1.0); choose another"),
         ("core", "'core' is that of an installed plugin (rlcore 0.1.0)"),
-        ("adam", "'adam' is that of optimizer 'adam' (rlcore-plugin-gradient 0.1.0); choose another"),
+        ("adam", "'adam' is that of optimizer 'adam' (rlcore-plugin-gradient); choose another"),
     ],
 )
 def test_a_name_that_cannot_be_used_is_refused(cli, tmp_path, name, message):

@@ -15,6 +15,7 @@ from typing import Final
 
 from rlcore.cli import Answer, add_json
 from rlcore.errors import ConfigError
+from rlcore.plugins.catalogue import PREFIX, PUBLISHED
 from rlcore.plugins.discovery import installed
 from rlcore.plugins.host import PluginHost
 from rlcore.version import __version__
@@ -63,7 +64,6 @@ FILES: Final = {
     "src/$package/$kind.py": "plugin/$template/component.py.in",
     "tests/test_contracts.py": "plugin/$template/test_contracts.py.in",
 }
-PREFIX: Final = "rlcore-plugin-"
 LONGEST: Final = 40
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -164,9 +164,14 @@ def check_name(name: str) -> None:
     for plugin in installed():
         if name == plugin.name or plugin.distribution.replace("_", "-").lower() == f"{PREFIX}{name}":
             raise ConfigError(f"the name {name!r} is that of an installed plugin ({plugin.owner}); choose another")
-    for provided in PluginHost().registry.provided:
-        if name == provided.component.name:  # a config that means the core's would import the plugin
-            raise ConfigError(f"the name {name!r} is that of {provided}; choose another")
+    # a config that means a component of the core, or one that is named as its, would import the plugin
+    core = {provided.component.name: str(provided) for provided in PluginHost().registry.provided}
+    for other, published in PUBLISHED.items():
+        if published.of_core:
+            for kind, names in published.components.items():
+                core |= {one: f"{kind} {one!r} ({PREFIX}{other})" for one in names}
+    if name in core:
+        raise ConfigError(f"the name {name!r} is that of {core[name]}; choose another")
     module = _module(name)
     if importlib.util.find_spec(module) is not None:
         raise ConfigError(
