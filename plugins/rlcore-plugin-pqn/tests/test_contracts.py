@@ -9,7 +9,7 @@ from rlcore_plugin_testing.small_run import make_run
 from rlcore.errors import ConfigError
 
 ACTIONS = {"env": {"use": "testing:toy", "actions": "discrete"}}
-MINATAR = {"use": "torch-envs", "id": "MinAtar/Breakout-v1"}
+MINATAR = {"use": "torch-envs", "id": "MinAtar/Breakout-v1", "max_episode_steps": 20}
 MODEL = {"model": {"use": "pqn:normed-q-network", "hidden": [8]}, "estimator": {"use": "ppo:gae"}}
 
 

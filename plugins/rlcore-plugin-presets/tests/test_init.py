@@ -69,6 +69,8 @@ def rlcore(tmp_path, monkeypatch, capsys):
 def few_of(values):
     """Return changes that make a run of a preset short."""
     few = [*(FEW_UPDATES if "total_updates" in values["run"] else FEW), *FEW_OF[values["buffer"].get("use", "rollout")]]
+    if values["env"]["use"] == "torch-envs":  # who stays at the surface of Seaquest plays forever
+        few += ["evaluator.max_episode_steps=20"]
     if values["env"]["use"] == "pettingzoo":
         few += ["collector.frames_per_batch=258"]
     if values.get("collector", {}).get("use", "").startswith("parallel:"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
@@ -91,10 +92,14 @@ def lacking_data(raw: RawConfig) -> str:
     Raises:
         RlcoreError: it cannot be built for another reason.
     """
+    disabled = logging.root.manager.disable
+    logging.disable(logging.INFO)  # it is tried more than once, and the run itself says it again
     try:
         try_out(validated(raw))
     except StorageError as error:
         return str(error)
+    finally:
+        logging.disable(disabled)
     return ""
 
 

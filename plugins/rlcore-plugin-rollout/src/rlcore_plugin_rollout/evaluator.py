@@ -12,7 +12,7 @@ from rlcore.errors import ConfigError
 from rlcore.types import Context, Env, EvaluationResult, Evaluator, Interval
 from rlcore_plugin_rollout.playing import LONGEST, play
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("rlcore")  # the log that a training shows
 
 # an env may be an emulator or a simulation of many megabytes
 _MOST_ENVS: Final = 100
@@ -54,7 +54,7 @@ class EpisodeEvaluator(Evaluator):
                 )
         self._most_steps = config.max_episode_steps
         if context.env_spec.max_episode_steps is None and config.max_episode_steps is None:
-            log.warning(
+            log.info(
                 "env %r declares no step limit: an episode of an evaluation that does not end is cut after %d steps; "
                 "set [evaluator] max_episode_steps",
                 *(context.env_spec.id, LONGEST),
