@@ -1,4 +1,4 @@
-"""The core and five plugins, one for each thing that a run cannot be without, are enough; the others are not missed."""
+"""The core and seven plugins, those that a run cannot be without, are enough; the others are not missed."""
 
 import subprocess
 
@@ -6,8 +6,8 @@ import pytest
 
 from tests.fresh_venv import ROOT, FreshVenv, build_wheels, environment
 
-# an environment, a model, a loss, a back end of checkpoints, a logger
-PLUGINS = ("gymnasium", "mlp", "ppo", "torch", "csv")
+# what steps and learns; an environment, a model, a loss, a back end of checkpoints, a logger
+PLUGINS = ("rollout", "gradient", "gymnasium", "mlp", "ppo", "torch", "csv")
 CONFIG = """
 [run]
 name = "{name}"
