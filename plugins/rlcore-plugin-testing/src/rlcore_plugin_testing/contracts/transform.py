@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from rlcore.envs import OnLeaf
 from rlcore.envs.action_masks import random_actions
 from rlcore.envs.packed import Packed
 from rlcore.types import MASK, Env, EnvSpec, Transform
@@ -42,6 +41,8 @@ class TransformContract(StateContract):
         transform: Any = super().make(context, **changes)
         space = context.env.spec.observation_space
         if self.leaf is not None and isinstance(space, Packed):
+            from rlcore.envs import OnLeaf  # of rlcore-plugin-transforms, which other transforms do without
+
             transform = OnLeaf(transform, space, self.leaf)
         env = context.make_env(1)
         transform.fit(env)
