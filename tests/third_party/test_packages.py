@@ -433,8 +433,9 @@ LOGGERS = {
 def test_each_logger_trains_with_one_line_beside_the_core_alone(logger, dist, tools, tmp_path):
     """W&B has no API key here, so that it writes its offline files."""
     venv = tools.FreshVenv(tmp_path / "venv")
-    needed = ["testing", logger, *plugins_needed(ROOT / "plugins" / f"rlcore-plugin-{logger}")]
-    venv.install("--find-links", dist, "rlcore", *(f"rlcore-plugin-{name}" for name in needed))
+    named = ("testing", logger)
+    needed = {one for name in named for one in plugins_needed(ROOT / "plugins" / f"rlcore-plugin-{name}")}
+    venv.install("--find-links", dist, "rlcore", *sorted(f"rlcore-plugin-{name}" for name in {*named, *needed}))
     sections = {"logger": [{"use": logger}], "checkpoint": {"use": "testing:toy"}}
     (tmp_path / "toy.toml").write_text(tomli_w.dumps({**TOY_CONFIG, **sections}))
     venv.run("rlcore", "train", "toy.toml", "--quiet", cwd=tmp_path)
