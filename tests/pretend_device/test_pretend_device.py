@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent.relative_to(ROOT)
 # of the components, each in a process of its own: all at once would take most of the time that a test has
-PARTS = 3
+PARTS = 4
 
 
 def passes(*arguments):
@@ -54,4 +54,4 @@ def test_components_run_on_another_device(part):
     """Every component with a contract trains there in a small run, and resumes to the same bits."""
     suites = ["tests/contract/test_components.py", *sorted(ROOT.glob("plugins/*/tests/test_contracts.py"))][part::PARTS]
     told = passes("-p", "tests.pretend_device.those_with_tensors", "-k", "runs_and_resumes", *suites)
-    assert int(told.rpartition(" passed")[0].split()[-1]) > 60
+    assert int(told.rpartition(" passed")[0].split()[-1]) > 40
