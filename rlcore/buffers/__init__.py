@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from rlcore.lazy import lazy
+from rlcore.plugins.known import lend
 
 if TYPE_CHECKING:
     from rlcore_plugin_rollout.rollout import most_minibatches as most_minibatches
@@ -13,12 +15,6 @@ if TYPE_CHECKING:
     from rlcore.buffers.minibatch import Minibatch as Minibatch
     from rlcore.buffers.minibatch import SequenceMinibatch as SequenceMinibatch
 
-
-def _lent(name: str) -> Any:
-    """Return a name that a plugin lends while it is installed."""
-    from rlcore.plugins.known import lend
-
-    return lend(__name__, name)
-
-
-__all__, __getattr__, __dir__ = lazy(__name__, {"rlcore.buffers.minibatch": "Minibatch SequenceMinibatch"}, _lent)
+__all__, __getattr__, __dir__ = lazy(
+    __name__, {"rlcore.buffers.minibatch": "Minibatch SequenceMinibatch"}, partial(lend, __name__)
+)

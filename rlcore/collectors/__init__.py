@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from rlcore.lazy import lazy
+from rlcore.plugins.known import lend
 
 if TYPE_CHECKING:
     from rlcore_plugin_rollout.batch_storage import BatchStorage as BatchStorage
@@ -19,19 +21,11 @@ if TYPE_CHECKING:
     from rlcore.collectors.episodes import EpisodeCounter as EpisodeCounter
     from rlcore.types.foreign import UpdatesPolicyWeights as UpdatesPolicyWeights
 
-
-def _lent(name: str) -> Any:
-    """Return a name that a plugin lends while it is installed, as what steps the envs of a config."""
-    from rlcore.plugins.known import lend
-
-    return lend(__name__, name)
-
-
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
         "rlcore.collectors.episodes": "EpisodeCounter",
         "rlcore.types.foreign": "UpdatesPolicyWeights",
     },
-    _lent,
+    partial(lend, __name__),
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from rlcore.lazy import lazy
+from rlcore.plugins.known import lend
 
 if TYPE_CHECKING:
     from rlcore_plugin_rollout.action_check import ActionCheck as ActionCheck
@@ -51,14 +53,6 @@ if TYPE_CHECKING:
     from rlcore.envs.transformed import through_actions as through_actions
     from rlcore.envs.transformed import transformed_spec as transformed_spec
 
-
-def _lent(name: str) -> Any:
-    """Return a name that a plugin lends while it is installed, as what plays episodes."""
-    from rlcore.plugins.known import lend
-
-    return lend(__name__, name)
-
-
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
@@ -73,5 +67,5 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.envs.transformed": "TransformedEnv observation_dtype reward_readers through_actions transformed_spec",
         "rlcore.envs.spec_records": "recorded_spec spec_record",
     },
-    _lent,
+    partial(lend, __name__),
 )

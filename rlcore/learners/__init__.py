@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from rlcore.lazy import lazy
+from rlcore.plugins.known import lend
 
 if TYPE_CHECKING:
     from rlcore_plugin_gradient.inputs import inputs_of as inputs_of
@@ -40,14 +42,6 @@ if TYPE_CHECKING:
     from rlcore.learners.torch_private import foreach_copy as foreach_copy
     from rlcore.learners.torch_private import foreach_lerp as foreach_lerp
 
-
-def _lent(name: str) -> Any:
-    """Return a name that a plugin lends while it is installed, as the learner of configs."""
-    from rlcore.plugins.known import lend
-
-    return lend(__name__, name)
-
-
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
@@ -58,5 +52,5 @@ __all__, __getattr__, __dir__ = lazy(
         "rlcore.learners.joint": "JointGradients rows_of",
         "rlcore.learners.torch_private": "WatchedStep foreach_copy foreach_lerp",
     },
-    _lent,
+    partial(lend, __name__),
 )

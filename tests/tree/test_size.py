@@ -3,7 +3,7 @@
 from tests.tree.measure import code_lines, files, protocols
 
 # code lines, without blanks, comments and docstrings; lower it with what goes
-CORE = 15_242
+CORE = 15_240
 # most of them say what objects of other libraries have; a part has one class for its kind
 PROTOCOLS = 32
 
