@@ -72,7 +72,7 @@ class TestModelOfImages(ModelContract):
     around = {
         **TestModel.around,
         "env": MINATAR,
-        "collector": {"use": "device"},
+        "collector": {"use": "device", "frames_per_batch": 16},
     }
 
     def test_each_convolution_norms_its_channels_at_every_place(self):

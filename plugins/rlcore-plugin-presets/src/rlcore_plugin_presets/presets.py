@@ -119,15 +119,19 @@ def presets() -> list[Preset]:
     Raises:
         PluginError: a package of presets cannot be imported, a preset says nothing about itself, or two have one name.
     """
-    found: dict[str, Preset] = {}
+    return sorted(_by_name().values(), key=lambda preset: (preset.about.algorithm, preset.name))
+
+
+def _by_name() -> dict[str, Preset]:
+    presets: dict[str, Preset] = {}
     for entry in installed(GROUP):
         for preset in of_package(entry):
-            other = found.setdefault(preset.name, preset)
+            other = presets.setdefault(preset.name, preset)
             if other is not preset:
                 raise PluginError(
                     f"preset {preset.name!r} is in {other.owner} and in {preset.owner}; uninstall one of them"
                 )
-    return sorted(found.values(), key=lambda preset: (preset.about.algorithm, preset.name))
+    return presets
 
 
 def presets_of(distribution: str) -> list[Preset]:
@@ -157,11 +161,13 @@ def named(name: str) -> list[Preset]:
     Raises:
         PluginError: there is none; says how to install it, or what is like it.
     """
+    by_name = _by_name()
+    if name in by_name:  # the others are not parsed for it
+        return [by_name[name]]
     everything = presets()
-    found = [preset for preset in everything if preset.name == name]
-    found = found or [preset for preset in everything if preset.about.algorithm == name]
-    if found:
-        return found
+    of_algorithm = [preset for preset in everything if preset.about.algorithm == name]
+    if of_algorithm:
+        return of_algorithm
     published = distributions()
     if name in published:
         package = published[name]
@@ -169,6 +175,6 @@ def named(name: str) -> list[Preset]:
             f"preset {name!r} is provided by {package}, which is not installed: pip install {package}"
         )
     algorithms = {preset.about.algorithm for preset in everything}
-    candidates = {*algorithms, *published, *(preset.name for preset in everything)}
+    candidates = {*algorithms, *published, *by_name}
     guess = did_you_mean(name, candidates) if nearest(name, candidates) else f"; known: {', '.join(sorted(algorithms))}"
     raise PluginError(f"there is no preset {name!r}{guess}; rlcore init --list shows all")

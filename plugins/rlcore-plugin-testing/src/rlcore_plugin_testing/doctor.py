@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,18 +16,12 @@ from rlcore.errors import PluginError, RlcoreError
 from rlcore.plugins.discovery import Installed, installed, version_conflict
 from rlcore.plugins.host import PluginHost
 from rlcore.plugins.registry import Registry
-from rlcore_plugin_testing.light_import import heavy_imports
+from rlcore_plugin_testing.light_import import Imported, import_alone
 
 SLOW_SECONDS: Final = 0.3
 
-# In a fresh interpreter, so that one plugin's import cannot hide or break another's.
-_PROBE: Final = """
-import importlib, json, sys, time
-import rlcore.hooks.specs, rlcore.plugins.component
-began = time.perf_counter()
-importlib.import_module(sys.argv[1])
-print(json.dumps(time.perf_counter() - began))
-"""
+# what is there before any plugin is imported, and counts for none
+_FIRST: Final = ("rlcore.hooks.specs", "rlcore.plugins.component")
 
 
 @dataclass(frozen=True)
@@ -83,12 +74,15 @@ def examine(plugins: list[Installed]) -> Iterator[Finding]:
             owners = [plugin.distribution for plugin in plugins if plugin.name == name]
             fix = f"pip uninstall one of {', '.join(owners)}"
             yield Finding(name, f"the name is claimed by {count} distributions", fix)
+    fitting = []
     for plugin in plugins:
         conflict = version_conflict(plugin)
         if conflict:
             yield Finding(plugin.name, conflict, f"pip install --upgrade {plugin.distribution} rlcore")
         else:
-            yield from _imported(plugin)
+            fitting.append(plugin)
+    for plugin, imported in zip(fitting, import_alone(map(_module, fitting), first=_FIRST), strict=True):
+        yield from _wrong_with_import(plugin, imported)
     yield from _shared_names(plugins)
     yield from presets_that_do_not_fit(plugins)
 
@@ -111,22 +105,21 @@ def presets_that_do_not_fit(plugins: list[Installed]) -> Iterator[Finding]:
             yield Finding("presets", f"preset {name!r} is in {both}", f"pip uninstall one of {', '.join(several)}")
 
 
-def _imported(plugin: Installed) -> Iterator[Finding]:
-    """Import the plugin in a fresh interpreter: does it work, how long does it take, what does it pull in?"""
-    module = plugin.module.partition(":")[0]
-    command = [sys.executable, "-c", _PROBE, module]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    if done.returncode:
-        last = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit code {done.returncode}"
-        yield Finding(plugin.name, f"importing {module} fails: {last}", f"pip install --upgrade {plugin.distribution}")
-        return
-    seconds = float(json.loads(done.stdout.splitlines()[-1]))
-    heavy = heavy_imports(module)
-    if heavy:
+def _module(plugin: Installed) -> str:
+    return plugin.module.partition(":")[0]
+
+
+def _wrong_with_import(plugin: Installed, imported: Imported) -> Iterator[Finding]:
+    """Does it work, how long does it take, what does it pull in?"""
+    module = _module(plugin)
+    if imported.error:
+        fix = f"pip install --upgrade {plugin.distribution}"
+        yield Finding(plugin.name, f"importing {module} fails: {imported.error}", fix)
+    elif imported.heavy:
         fix = f"a defect of {plugin.distribution}: name components by import string, and import heavy packages there"
-        yield Finding(plugin.name, f"import {module} also imports {', '.join(heavy)}", fix)
-    elif seconds > SLOW_SECONDS:
-        yield Finding(plugin.name, f"importing {module} takes {seconds:.1f} s", "a defect of its plugin module")
+        yield Finding(plugin.name, f"import {module} also imports {', '.join(imported.heavy)}", fix)
+    elif imported.seconds > SLOW_SECONDS:
+        yield Finding(plugin.name, f"importing {module} takes {imported.seconds:.1f} s", "a defect of its plugin module")
 
 
 def _shared_names(plugins: list[Installed]) -> Iterator[Finding]:
