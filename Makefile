@@ -26,6 +26,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # where memory is a folder of 4 GB that programs may lie in, tests write there: they wait for no disk at their syncs
 MEMORY := $(shell grep ' /dev/shm tmpfs ' /proc/mounts 2> /dev/null | grep -qv noexec \
 	&& df -Pk /dev/shm | awk 'NR == 2 && $$4 > 4000000 {print $$6}')
+# one more than the cores that there are at least: many a test waits for a process or a clock, and leaves its core idle
+WORKERS := 3
 # the some hundred warnings of libraries are not printed
 PYTEST := TMPDIR=$(or $(MEMORY),$(TMPDIR),/tmp) $(BIN)/python -m pytest --disable-warnings
 
@@ -35,10 +37,10 @@ train: $(STAMP)
 	$(BIN)/rlcore train examples/ppo-idp.toml --set run.name=ppo-idp-$$(date +%Y%m%d-%H%M%S)
 
 test: $(STAMP) lint
-	$(PYTEST) -q -m "not slow" -n 2 --dist worksteal --durations 20
+	$(PYTEST) -q -m "not slow" -n $(WORKERS) --dist worksteal --durations 20
 
 test-slow: $(STAMP)
-	$(PYTEST) -q -m slow -n 2 --dist worksteal --durations 50
+	$(PYTEST) -q -m slow -n $(WORKERS) --dist worksteal --durations 50
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

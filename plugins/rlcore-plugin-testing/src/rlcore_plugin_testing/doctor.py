@@ -81,9 +81,12 @@ def examine(plugins: list[Installed]) -> Iterator[Finding]:
             yield Finding(plugin.name, conflict, f"pip install --upgrade {plugin.distribution} rlcore")
         else:
             fitting.append(plugin)
+    importable = []
     for plugin, imported in zip(fitting, import_alone(map(_module, fitting), first=_FIRST), strict=True):
         yield from _wrong_with_import(plugin, imported)
-    yield from _shared_names(plugins)
+        if not imported.error:  # what ends the process that imports it would end this one too
+            importable.append(plugin)
+    yield from _shared_names(importable)
     yield from presets_that_do_not_fit(plugins)
 
 
