@@ -61,6 +61,7 @@ def test_a_product_that_would_not_be_faster_is_kept(case):
     assert operator in {node.target for node in graph.nodes}
 
 
+@pytest.mark.slow
 def test_the_compiler_takes_it_with_gradients():
     def update(entries, weights, biases):
         def loss(weights):

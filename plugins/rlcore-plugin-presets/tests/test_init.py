@@ -76,7 +76,8 @@ def few_of(values):
     if values.get("collector", {}).get("use", "").startswith("parallel:"):
         few += ["collector.start_method=fork"]  # the server of other workers imports torch once more
     if values["model"]["use"] == "tdmpc2":  # else hundreds of plans in every step of an evaluation
-        few += ["model.samples=32", "model.prior_samples=4", "model.elites=8", "model.iterations=1"]
+        few += ["model.samples=8", "model.prior_samples=2", "model.elites=2", "model.iterations=1"]
+        few += ["evaluator.max_episode_steps=20"]
     # so few updates that the turn of an optimizer may never come, which is refused
     return few + [f"optimizer.{one['name']}.every=2" for one in values["optimizer"] if one.get("every", 1) > 2]
 

@@ -122,7 +122,9 @@ def _wrong_with_import(plugin: Installed, imported: Imported) -> Iterator[Findin
         fix = f"a defect of {plugin.distribution}: name components by import string, and import heavy packages there"
         yield Finding(plugin.name, f"import {module} also imports {', '.join(imported.heavy)}", fix)
     elif imported.seconds > SLOW_SECONDS:
-        yield Finding(plugin.name, f"importing {module} takes {imported.seconds:.1f} s", "a defect of its plugin module")
+        yield Finding(
+            plugin.name, f"importing {module} takes {imported.seconds:.1f} s", "a defect of its plugin module"
+        )
 
 
 def _shared_names(plugins: list[Installed]) -> Iterator[Finding]:
