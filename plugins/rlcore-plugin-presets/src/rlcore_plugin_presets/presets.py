@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import statistics
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -119,7 +119,11 @@ def presets() -> list[Preset]:
     Raises:
         PluginError: a package of presets cannot be imported, a preset says nothing about itself, or two have one name.
     """
-    return sorted(_by_name().values(), key=lambda preset: (preset.about.algorithm, preset.name))
+    return _in_order(_by_name().values())
+
+
+def _in_order(presets: Iterable[Preset]) -> list[Preset]:
+    return sorted(presets, key=lambda preset: (preset.about.algorithm, preset.name))
 
 
 def _by_name() -> dict[str, Preset]:
@@ -164,7 +168,7 @@ def named(name: str) -> list[Preset]:
     by_name = _by_name()
     if name in by_name:  # the others are not parsed for it
         return [by_name[name]]
-    everything = presets()
+    everything = _in_order(by_name.values())
     of_algorithm = [preset for preset in everything if preset.about.algorithm == name]
     if of_algorithm:
         return of_algorithm

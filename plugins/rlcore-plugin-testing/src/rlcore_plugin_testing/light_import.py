@@ -11,6 +11,7 @@ from typing import Final
 
 # What a plugin module may import besides the standard library and its own package.
 LIGHT: Final = ("rlcore", "pluggy", "packaging")
+# for one import, which is given up then
 SECONDS: Final = 120
 
 # Runs in a fresh interpreter and forks one process for each module, so that none hides or breaks another's import. The
@@ -45,24 +46,24 @@ def import_it(module):
     tops = {name.partition(".")[0] for name in set(sys.modules) - before}
     heavy = {top for top in tops - allowed if not top.startswith("_")}
     direct = {top: place for top, (by, place) in watch.culprits.items() if top in heavy and by not in heavy}
-    return {"seconds": took, "heavy": [f"{top} (imported at {place})" for top, place in direct.items()], "error": ""}
+    answer(seconds=took, heavy=[f"{top} (imported at {place})" for top, place in direct.items()])
 
-def answer(answered):
-    print(json.dumps(answered), file=answers, flush=True)
+def answer(seconds=0.0, heavy=(), error=""):
+    print(json.dumps({"seconds": seconds, "heavy": heavy, "error": error}), file=answers, flush=True)
 
 for module in sys.argv[4:]:
     child = os.fork()
     if child == 0:
         signal.alarm(seconds)
         try:
-            answer(import_it(module))
+            import_it(module)
         except BaseException as error:
             traceback.print_exc()
-            answer({"seconds": 0.0, "heavy": [], "error": traceback.format_exception_only(error)[-1].strip()})
+            answer(error=traceback.format_exception_only(error)[-1].strip())
         os._exit(0)
     status = os.waitpid(child, 0)[1]
     if status:
-        answer({"seconds": 0.0, "heavy": [], "error": f"its process ended with {os.waitstatus_to_exitcode(status)}"})
+        answer(error=f"its process ended with {os.waitstatus_to_exitcode(status)}")
 """
 
 
