@@ -52,7 +52,7 @@ def settings(workload: Workload, seed: int, schedule: Schedule) -> dict[str, Any
         "clip_range": workload.clip,
         "clip_range_vf": workload.clip if workload.clip_value else None,
         "ent_coef": workload.entropy_coef,
-        "vf_coef": workload.value_coef,
+        "vf_coef": workload.value_coef / 2,  # of all of the squared error, where the others take half of it
         "max_grad_norm": workload.max_grad_norm,
         "device": "auto",
         "seed": seed,

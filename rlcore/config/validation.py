@@ -136,7 +136,8 @@ def explain(
         else:
             said = f"; found {problem['input']!r}" if not isinstance(problem["input"], dict) else ""
             place = f"[{section}] {key}:" if key else f"[{section}]"  # several keys, which the message names
-            lines.append(f"{place} {problem['msg'].removeprefix('Value error, ')}{said} ({owner})")
+            # some messages say themselves what was found
+            lines.append(f"{place} {problem['msg'].removeprefix('Value error, ').removesuffix(said)}{said} ({owner})")
     return lines
 
 

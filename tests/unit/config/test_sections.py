@@ -111,7 +111,7 @@ def test_a_missing_key_is_named_with_who_needs_it(write_config):
         ("optimizer.betas=[0.9]", "[optimizer] betas"),
         ("model.hidden=[8, '8']", "[model] hidden"),
         ("model.hidden={a = 1}", "[model] hidden"),
-        ("metrics.every=0", "[metrics] every: an interval must be positive; found 0"),
+        ("metrics.every=0", "[metrics] every: an interval must be positive; found 0 (the core)"),
         ("metrics.every=true", "[metrics] every: an interval is a number of frames, or names another clock"),
         ("metrics.every=often", "[metrics] every: an interval is a number of frames"),
         ("metrics.every={update = 5}", "[metrics] every: unknown clock 'update'; did you mean 'updates'?"),
