@@ -16,6 +16,7 @@ FLASH = {
     "estimator": None,
     "buffer": {"use": "rollout", "minibatch_size": 8},
 }
+SCALES = [{"use": "flashsac:return-scale"}, {"use": "flashsac:observation-scale"}]
 REPLAY = {"use": "replay", "capacity": 60, "minibatch_size": 8, "updates_per_batch": 4, "warmup_frames": 16}
 OF_PAPERS = {
     "flashsac": {},
@@ -25,6 +26,7 @@ OF_PAPERS = {
         "norm": "none",
         "last_norm": False,
         "bounded": "weights",
+        "observation_norm": True,
     },
     "bro": {
         "block": "residual",
@@ -37,9 +39,11 @@ OF_PAPERS = {
 
 
 def around(model=None, loss=None, **sections):
-    """Return the sections with other keys of the model and the loss."""
+    """Return the sections with other keys of the model and the loss, and the transforms that these need."""
+    scales = {"transform": SCALES} if (model or {}).get("observation_norm") else {}
     return {
         **FLASH,
+        **scales,
         "model": {**FLASH["model"], **(model or {})},
         "loss": {**FLASH["loss"], **(loss or {})},
         **sections,

@@ -1,11 +1,12 @@
-"""The contracts of the plugin, the model, the loss, the transform and the hook."""
+"""The contracts of the plugin, the model, the loss, the transforms and the hook."""
 
 import torch
+from rlcore_plugin_flashsac.observation_scale import ObservationNorm
 from rlcore_plugin_flashsac.return_scale import RewardScale
 from rlcore_plugin_testing.contracts import HookContract, LossContract, ModelContract, PluginContract, TransformContract
 from rlcore_plugin_testing.contracts.data import made_up, observations
 
-from .sections import FLASH, OF_PAPERS, around
+from .sections import FLASH, OF_PAPERS, SCALES, around
 
 
 class TestPlugin(PluginContract):
@@ -38,6 +39,7 @@ class TestPlainBlocks(BlocksContract):
 
 
 class TestSphericalBlocks(BlocksContract):
+    around = {**FLASH, "transform": SCALES}
     config = {**BlocksContract.config, **OF_PAPERS["simbav2"]}
 
 
@@ -109,3 +111,25 @@ class TestReturnScale(TransformContract):
         component.fill(scale, 5.0)
         assert torch.equal(component.batch(batch)["next", "reward"], rewards)
         return scale.value.clone()
+
+
+class TestObservationScale(TransformContract):
+    use = "flashsac:observation-scale"
+
+    def exercise(self, component, context):
+        self.learnt(component, context)
+
+    def behaviour(self, component, context):
+        return [self.learnt(component, context) for _ in range(2)]
+
+    def learnt(self, component, context):
+        """Return mean and deviation after a batch of random observations, of which some steps do not count."""
+        ends = torch.zeros(2, 3, dtype=torch.bool)
+        mask = torch.ones_like(ends)
+        mask[:, 1] = False
+        batch = made_up(context, ends, torch.zeros_like(ends), mask)
+        observation = batch["observation"].clone()
+        norm = ObservationNorm(observation.shape[-1])
+        component.fill(norm)
+        assert torch.equal(component.batch(batch)["observation"], observation)
+        return norm.mean.clone(), norm.deviation.clone()

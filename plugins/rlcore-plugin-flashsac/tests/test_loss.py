@@ -10,7 +10,7 @@ from rlcore_plugin_testing import make_run, make_trainer
 
 from rlcore.errors import ConfigError
 
-from .sections import FLASH, OF_PAPERS, around
+from .sections import FLASH, OF_PAPERS, SCALES, around
 from .test_categorical import one_by_one
 
 SAMPLES, GAMMA, ALPHA, SCALE = 12, 0.9, 0.4, 2.0
@@ -110,6 +110,8 @@ def test_the_statistics_of_what_learns_move(names, moved):
     [
         ({"env": {"use": "testing:toy", "actions": "unbounded"}}, "finite bounds"),
         ({"transform": []}, r"\[loss\] categorical-sac scales rewards .*flashsac:return-scale"),
+        ({"model": {**FLASH["model"], "observation_norm": True}}, r"\[model\] observation_norm .*:observation-scale"),
+        ({"transform": SCALES}, r"\[transform\] observation-scale counts for nothing"),
         ({"model": {"use": "sac:actor-critic"}}, r'\[loss\] categorical-sac .* use = "flashsac:blocks"'),
         ({"loss": {**FLASH["loss"], "target_entropy": -1.0, "target_std": 0.2}}, "leave one out"),
         ({"loss": {**FLASH["loss"], "target_entropy": 5.0}}, "cannot be reached"),

@@ -26,6 +26,12 @@ def provide_components() -> list[Component]:
             summary="learn how far returns reach; the loss scales rewards by it",
         ),
         Component(
+            "transform",
+            "observation-scale",
+            f"{__name__}.observation_scale:ObservationScale",
+            summary="learn mean and deviation of observations; the model blocks normalises by them",
+        ),
+        Component(
             "hook",
             "resets",
             f"{__name__}.resets:Resets",

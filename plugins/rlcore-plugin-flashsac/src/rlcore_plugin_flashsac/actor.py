@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from rlcore_plugin_flashsac.batch import Statistics
 from rlcore_plugin_flashsac.blocks import BatchedNetwork
+from rlcore_plugin_flashsac.observation_scale import ObservationNorm, normalised
 
 
 class BlocksActor(nn.Module):
@@ -23,13 +24,21 @@ class BlocksActor(nn.Module):
         network: of one copy.
         distribution: of the actions.
         log_std: the least and the largest logarithm.
+        norm: of the observations, where the model has one.
     """
 
-    def __init__(self, network: BatchedNetwork, distribution: TanhNormal, log_std: tuple[float, float]) -> None:
+    def __init__(
+        self,
+        network: BatchedNetwork,
+        distribution: TanhNormal,
+        log_std: tuple[float, float],
+        norm: ObservationNorm | None = None,
+    ) -> None:
         super().__init__()
         self.network = network
         self.distribution = distribution
         self._low, self._high = log_std
+        self._norms = () if norm is None else (norm,)  # not as a module: it is the model's, and a reset leaves it
 
     def forward(self, observation: Tensor) -> Tensor:
         """Return the parameters of the distribution, by the running statistics."""
@@ -44,7 +53,8 @@ class BlocksActor(nn.Module):
             observation: of the samples.
             statistics: by which batch norms normalise.
         """
-        outputs: Tensor = self.network(observation.float().unsqueeze(0), whole, statistics).squeeze(0)
+        inputs = normalised(observation.float(), self._norms)
+        outputs: Tensor = self.network(inputs.unsqueeze(0), whole, statistics).squeeze(0)
         mean, raw = outputs.chunk(2, -1)
         return torch.cat([mean, self._low + 0.5 * (self._high - self._low) * (1 + raw.tanh())], -1)
 

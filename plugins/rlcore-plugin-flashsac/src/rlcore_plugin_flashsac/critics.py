@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Self
+
 import torch
 from rlcore_plugin_sac.box import ActionBox
 from rlcore_plugin_sac.critics import whole
@@ -10,6 +13,7 @@ from torch import Tensor, nn
 
 from rlcore_plugin_flashsac.batch import Statistics
 from rlcore_plugin_flashsac.blocks import BatchedNetwork, Shape
+from rlcore_plugin_flashsac.observation_scale import ObservationNorm, normalised
 
 
 class CategoricalCritics(nn.Module):
@@ -23,6 +27,7 @@ class CategoricalCritics(nn.Module):
         box: of the actions.
         shape: of each network.
         generator: samples the weights.
+        norm: of the observations, where the model has one.
 
     Attributes:
         critics: as given.
@@ -40,9 +45,11 @@ class CategoricalCritics(nn.Module):
         box: ActionBox,
         shape: Shape,
         generator: torch.Generator,
+        norm: ObservationNorm | None = None,
     ) -> None:
         super().__init__()
         self.critics = critics
+        self._norms = () if norm is None else (norm,)  # not as a module: it is the model's, and a reset leaves it
         self.network = BatchedNetwork(critics, inputs + box.size, atoms, shape, generator)
         self._box = box
         self.register_buffer("support", torch.linspace(-largest, largest, atoms))
@@ -65,8 +72,12 @@ class CategoricalCritics(nn.Module):
             take: the weights; `frozen` takes them without gradients.
             statistics: by which batch norms normalise.
         """
-        inputs = torch.cat([observation.float(), unit], -1).expand(self.critics, -1, -1)
-        return self.network(inputs, take, statistics).log_softmax(-1)  # type: ignore[no-any-return]
+        inputs = torch.cat([normalised(observation.float(), self._norms), unit], -1)
+        return self.network(inputs.expand(self.critics, -1, -1), take, statistics).log_softmax(-1)  # type: ignore[no-any-return]
+
+    def target(self) -> Self:
+        """Return a copy without gradients, which normalises as these critics do."""
+        return copy.deepcopy(self, {id(norm): norm for norm in self._norms}).requires_grad_(False)
 
     def values(self, observation: Tensor, unit: Tensor, take: Take = whole) -> Tensor:
         """Return the mean returns `[critic, sample, 1]` by the running statistics; arguments as for `log_probs`."""

@@ -22,6 +22,7 @@ from rlcore_plugin_flashsac.batch import Statistics
 from rlcore_plugin_flashsac.bounds import BoundedTargets, keep
 from rlcore_plugin_flashsac.categorical import of_least_mean, project, soft_returns
 from rlcore_plugin_flashsac.critics import CategoricalCritics
+from rlcore_plugin_flashsac.observation_scale import ObservationScale
 from rlcore_plugin_flashsac.return_scale import ReturnScale
 
 
@@ -41,6 +42,7 @@ class CategoricalSACLoss(BoundedSoftLoss):
 
     Attributes:
         reward_scale: divides the rewards, 0-d.
+        observation_norm: of the model.
         in_turn: whether the losses are taken one after the other.
         target_updater: keeps the bounds of the model and moves the targets, called by the learner.
 
@@ -84,11 +86,13 @@ class CategoricalSACLoss(BoundedSoftLoss):
         self.critics: CategoricalCritics = model.critics
         self.target_critics: CategoricalCritics = model.target_critics
         self.reward_scale = model.reward_scale
+        self.observation_norm = model.observation_norm
         self._box = model.box
         self._gamma = config.gamma
         self._joint = bool(model.has_batch_norm)
         self.in_turn = config.in_turn
         _scale_of(context).fill(self.reward_scale, model.largest_return)
+        _fill_norm(model, context)
         pairs = [(self.critics, self.target_critics)]
         self.target_updater = BoundedTargets(pairs, model.bounds, config.target_interval, config.target_tau)
         self.keep_temperature(model.temperature, config, _entropy(config, self._box.size))
@@ -207,6 +211,25 @@ def _scale_of(context: Context) -> ReturnScale:
         '[[transform]] with use = "flashsac:return-scale"',
         remedy={"transform": [{"use": "flashsac:return-scale"}]},
     )
+
+
+def _fill_norm(model: Any, context: Context) -> None:
+    """Let the transform that learns mean and deviation of observations fill those of the model.
+
+    Raises:
+        ConfigError: there is the one without the other.
+    """
+    transforms = [transform for transform in context.transforms if isinstance(transform, ObservationScale)]
+    if model.observation_norm is None and transforms:
+        raise ConfigError("[transform] observation-scale counts for nothing without [model] observation_norm = true")
+    if model.observation_norm is not None and not transforms:
+        raise ConfigError(
+            "[model] observation_norm needs what learns mean and deviation of the observations; add the section "
+            '[[transform]] with use = "flashsac:observation-scale"',
+            remedy={"transform": [{"use": "flashsac:observation-scale"}]},
+        )
+    for transform in transforms:
+        transform.fill(model.observation_norm)
 
 
 def _entropy(config: CategoricalSACLoss.Config, actions: int) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Self
 
 import torch
@@ -19,6 +18,7 @@ from rlcore_plugin_flashsac.bounds import Bounded, bounds_of, keep
 from rlcore_plugin_flashsac.critics import CategoricalCritics
 from rlcore_plugin_flashsac.held import HeldNoise, HoldingPolicy
 from rlcore_plugin_flashsac.layers import Norm
+from rlcore_plugin_flashsac.observation_scale import ObservationNorm
 from rlcore_plugin_flashsac.return_scale import RewardScale
 
 
@@ -31,6 +31,7 @@ class BlocksModel(nn.Module):
         box: of the actions.
         bounds: of the parameters of actor and critics, kept by the loss.
         reward_scale: what rewards are divided by, kept by the transform `return-scale`.
+        observation_norm: what normalises observations, kept by the transform `observation-scale`; None for nothing.
         largest_return: the largest scaled return that the critics tell apart from larger ones.
         has_batch_norm: whether samples are normalised by their batch.
     """
@@ -51,6 +52,9 @@ class BlocksModel(nn.Module):
         norm_momentum: float = Field(0.01, gt=0, le=1, description="how far an update moves the running statistics")
         last_norm: bool = Field(True, description="divide what the head sees by its root mean square")
         shift: float = Field(3.0, gt=0, description="spherical: a constant beside the inputs")
+        observation_norm: bool = Field(
+            False, description="normalise observations by what the transform observation-scale has seen"
+        )
         bounded: Bounded = Field(
             "all", description="kept at a fixed length: none, the weights of linear maps, or all, norms too"
         )
@@ -104,15 +108,16 @@ class BlocksModel(nn.Module):
         generator = torch.Generator().manual_seed(context.seed("actor"))
         shape = _shape(config, config.width, config.blocks)
         network = BatchedNetwork(1, inputs, distribution.num_parameters, shape, generator)
-        self.actor = BlocksActor(network, distribution, (config.log_std_min, config.log_std_max))
+        self.observation_norm = norm = ObservationNorm(inputs) if config.observation_norm else None
+        self.actor = BlocksActor(network, distribution, (config.log_std_min, config.log_std_max), norm)
         generator = torch.Generator().manual_seed(context.seed("critics"))
         shape = _shape(config, config.critic_width, config.critic_blocks)
         self.critics = CategoricalCritics(
-            config.critics, inputs, config.atoms, config.largest_return, self.box, shape, generator
+            config.critics, inputs, config.atoms, config.largest_return, self.box, shape, generator, norm
         )
         self.bounds = bounds_of((self.actor, self.critics), config.bounded)
         keep(self.bounds)
-        self.target_critics = copy.deepcopy(self.critics).requires_grad_(False)
+        self.target_critics = self.critics.target()
         self.temperature = Temperature(config.initial_temperature)
         self.reward_scale = RewardScale()
         actor: Any = self.actor

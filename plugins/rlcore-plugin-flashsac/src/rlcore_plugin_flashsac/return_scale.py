@@ -12,12 +12,10 @@ from rlcore_plugin_transforms.moments import Moments
 from rlcore_plugin_transforms.rows import rows, valid_steps
 from torch import nn
 
-from rlcore.envs import PassThrough
 from rlcore.types import Context
+from rlcore_plugin_flashsac.learnt import LearnsFromBatches
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from tensordict import TensorDict
     from torch import Tensor
 
@@ -38,13 +36,11 @@ class RewardScale(nn.Module):
         self.register_buffer("value", torch.ones(()))
 
 
-class ReturnScale(PassThrough):
+class ReturnScale(LearnsFromBatches):
     """Learns the deviation of the discounted returns and the largest of them; leaves batches as they are.
 
     The scale is `max(sqrt(variance + epsilon), largest / largest_return)`, so that scaled returns fit the support of
-    the critics (SimbaV2, arXiv 2502.15280; FlashSAC, arXiv 2604.04539). Stored rewards stay raw: a minibatch is scaled
-    as the returns are known at its update.
-
+    the critics (SimbaV2, arXiv 2502.15280; FlashSAC, arXiv 2604.04539).
     """
 
     class Config(BaseModel, extra="forbid"):
@@ -54,6 +50,7 @@ class ReturnScale(PassThrough):
         epsilon: float = Field(1e-8, gt=0, allow_inf_nan=False, description="added to the variance")
 
     def __init__(self, config: Config, context: Context) -> None:
+        super().__init__()
         self._gamma = config.gamma
         self._epsilon = config.epsilon
         self._moments = Moments()
@@ -61,7 +58,6 @@ class ReturnScale(PassThrough):
         self._carried: Any = None  # [env], the returns of the running episodes
         self._largest_return = 1.0
         self._scale: RewardScale | None = None
-        self._learning = True
 
     def fill(self, scale: RewardScale, largest_return: float) -> None:
         """Keep a part of the model at the scale from now on.
@@ -72,19 +68,6 @@ class ReturnScale(PassThrough):
         """
         self._scale, self._largest_return = scale, largest_return
         self._write()
-
-    def batch(self, batch: TensorDict) -> TensorDict:
-        """Return the batch; take its rewards into the statistics, but for a frozen copy."""
-        if self._learning:
-            self._learn(batch)
-            self._write()
-        return batch
-
-    def frozen(self) -> Self:
-        """Return a copy that does not learn."""
-        copied = super().frozen()
-        copied._learning = False
-        return copied
 
     def state_dict(self) -> dict[str, Any]:
         """Return the statistics, and the returns of the running episodes."""

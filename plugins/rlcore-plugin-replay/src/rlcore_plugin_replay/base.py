@@ -17,6 +17,7 @@ from rlcore.buffers import Minibatch, most_minibatches
 from rlcore.envs import observation_dtype
 from rlcore.errors import RlcoreError
 from rlcore.types import Context, Key, Progress, RunInfo
+from rlcore_plugin_replay.drift import warn_of_drift
 from rlcore_plugin_replay.pace import STATE, ReplayRatio
 from rlcore_plugin_replay.room import check_room
 from rlcore_plugin_replay.stacks import StackConfig
@@ -104,6 +105,7 @@ class SamplingBuffer(ABC):
         self._context = context
         self._device = context.device if config.storage == "device" else torch.device("cpu")
         self._check_memory()
+        warn_of_drift(context)
         self._generator = torch.Generator(self._device).manual_seed(context.seed("draw"))
         self._no_index = torch.empty(0, dtype=torch.int64, device=self._device)
         self._ratio: ReplayRatio | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from pydantic import BaseModel, Field
@@ -30,7 +30,12 @@ class RunningObservationNorm(Normalising):
     are at that moment: an observation in a batch is the one on which the policy acted. The last observation of an
     episode, where the env hands it over apart (`same_step`), is normalised and not learnt from. Evaluation uses a copy
     that does not learn. Ranks that train together merge their statistics once per iteration.
+
+    Attributes:
+        drifts: True; an observation is normalised otherwise when it comes again, of which a replay buffer warns.
     """
+
+    drifts: Final = True
 
     class Config(BaseModel, extra="forbid"):
         """The form of the result."""
