@@ -51,7 +51,12 @@ class SmallCNN(BaseFeaturesExtractor):
         return self.layers(observation)
 
 
-NETWORK = {"features_extractor_class": SmallCNN, "net_arch": [], "normalize_images": False}
+NETWORK = {
+    "features_extractor_class": SmallCNN,
+    "net_arch": [],
+    "normalize_images": False,
+    "optimizer_kwargs": {"eps": 1e-8},
+}
 SETTINGS: dict[str, tuple[type[BaseAlgorithm], int, dict[str, Any]]] = {
     "ppo": (
         PPO,
@@ -63,6 +68,7 @@ SETTINGS: dict[str, tuple[type[BaseAlgorithm], int, dict[str, Any]]] = {
             "n_epochs": 4,
             "clip_range": 0.1,
             "ent_coef": 0.01,
+            "vf_coef": 0.25,  # of all of the squared error, of which rlcore takes half
         },
     ),
     "dqn": (
