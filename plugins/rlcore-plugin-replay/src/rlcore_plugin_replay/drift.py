@@ -10,11 +10,12 @@ log = logging.getLogger(__name__)
 
 
 def warn_of_drift(context: Context) -> None:
-    """Warn of a transform whose attribute `drifts` is true: a state looks otherwise in each part of the replay."""
+    """Warn of each transform that has `drifts`, its name: one state looks otherwise in each part of the replay."""
     for transform in context.built.get("transforms", []):
-        if getattr(transform, "drifts", False):
+        if name := getattr(transform, "drifts", None):
             log.warning(
-                "[transform] running-observation-norm: replayed observations keep the statistics of their time, while "
-                "those of new ones move on, and what was learnt is forgotten with it; use = "
-                '"gymnasium:observation-norm" takes them once, before training'
+                "[transform] %s: replayed observations keep the statistics of their time, while those of new ones move "
+                'on, and what was learnt is forgotten with it; use = "gymnasium:observation-norm" takes them once, '
+                "before training",
+                name,
             )

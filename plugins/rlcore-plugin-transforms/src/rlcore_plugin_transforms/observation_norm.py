@@ -32,10 +32,10 @@ class RunningObservationNorm(Normalising):
     that does not learn. Ranks that train together merge their statistics once per iteration.
 
     Attributes:
-        drifts: True; an observation is normalised otherwise when it comes again, of which a replay buffer warns.
+        drifts: its name; an observation is normalised otherwise when it comes again, of which a replay buffer warns.
     """
 
-    drifts: Final = True
+    drifts: Final = "running-observation-norm"
 
     class Config(BaseModel, extra="forbid"):
         """The form of the result."""
@@ -46,7 +46,7 @@ class RunningObservationNorm(Normalising):
         epsilon: float = Field(1e-8, gt=0, allow_inf_nan=False, description="added to the variance")
 
     def __init__(self, config: Config, context: Context) -> None:
-        super().__init__("running-observation-norm", config.clip)
+        super().__init__(self.drifts, config.clip)
         self._epsilon = config.epsilon
         self._env_id = context.env_spec.id
         self._moments = Moments(context.group)
