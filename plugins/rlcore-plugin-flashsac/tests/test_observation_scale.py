@@ -45,8 +45,12 @@ def test_actor_critics_and_targets_see_normalised_observations(trained):
         torch.testing.assert_close(one, other)
 
 
-def test_a_reset_leaves_them(trained):
-    trainer, _ = trained
+def test_no_part_holds_them_so_that_a_reset_leaves_them():
+    last = {"hook": [{"use": "flashsac:resets", "at": [64]}]}  # after the last batch, which would write them again
+    trainer = make_trainer(sections=around(model={**OF_PAPERS["simbav2"], **LAYERS}, buffer=REPLAY, **last))
+    trainer.train()
+    assert trainer.progress.frames == 64
     model = trainer.model
+    assert not torch.equal(model.observation_norm.mean, torch.zeros_like(model.observation_norm.mean))
     assert not [name for part in model.parts() for name in getattr(model, part).state_dict() if "mean" in name]
     assert "observation_norm.mean" in model.state_dict()
