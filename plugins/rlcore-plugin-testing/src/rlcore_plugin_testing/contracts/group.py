@@ -184,8 +184,11 @@ class GroupContract:
         size = chance.choice(self.together())
         lost = chance.randrange(size)
         kinds = ["sum_", "share", "gather", "barrier"]
+        # a byte of each rank that has met the others: a rank that never comes is another fault
+        met, has_met = os.pipe()
 
         def act(group: Group) -> Any:
+            os.write(has_met, b".")
             for number in range(1_000_000):
                 seen = loss_seen(group, kinds[number % 4])
                 if seen:
@@ -194,9 +197,13 @@ class GroupContract:
 
         with self.place(size, _LONG) as enter:
             processes = Processes(size, lambda rank: act(entered(enter, rank)))
-            time.sleep(0.2 + 0.05 * chance.random())
+            os.close(has_met)
+            for _ in range(size):
+                os.read(met, 1)
+            time.sleep(0.05 * chance.random())
             os.kill(processes.pids[lost], signal.SIGKILL)
             self._check_named(processes.results(), lost)
+        os.close(met)
 
     def test_a_rank_that_stands_still_is_named_at_the_deadline(self) -> None:
         """A stopped process looks alive to the system."""
