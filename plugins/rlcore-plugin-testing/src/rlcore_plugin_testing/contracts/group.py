@@ -230,6 +230,8 @@ class GroupContract:
                 return [loss_seen(group, "share")]
 
             processes = Processes(size, act)
+            # until it stands still, or has ended, which `results` tells
+            os.waitid(os.P_PID, processes.pids[0], os.WSTOPPED | os.WEXITED | os.WNOWAIT)
             time.sleep(1.5)
             os.kill(processes.pids[0], signal.SIGCONT)
             self._check_named(processes.results(), 0, stays=True)
