@@ -45,6 +45,10 @@ FEW_UPDATES["mbpo:imagined-dataset"] = [
     "buffer.rollouts_every=32",
 ]
 FEW_UPDATES["datasets:mixed"] = [*FEW_UPDATES["replay"], "buffer.offline_updates=4"]
+FEW_OF_MODEL = {
+    "tdmpc2": ["model.samples=16", "model.prior_samples=2", "model.elites=4", "model.iterations=2"],
+    "dreamer": ["buffer.sequence_length=8", "buffer.overlap=4"],
+}
 SCRIPTS = {
     "train_from_python.py": ["run.total_frames=512"],
     "rlpyt_runner.py": ["--algo", "ppo", "--n-steps", "2e2"],
@@ -119,7 +123,7 @@ def test_config_trains_resumes_and_plots(path, tmp_path, monkeypatch, capsys):
     if values.get("collector", {}).get("use", "local").startswith("parallel:"):
         overrides += ["collector.start_method=fork"]
     if "evaluator" in values:
-        overrides += ["evaluator.episodes=1"]
+        overrides += ["evaluator.episodes=1", "evaluator.max_episode_steps=50"]
     if values["env"]["use"] == "atari":
         overrides += ["env.max_frames=400", "buffer.minibatch_size=32"]
     if values["env"].get("id", "").startswith(SLOW_STEPS):
@@ -130,8 +134,7 @@ def test_config_trains_resumes_and_plots(path, tmp_path, monkeypatch, capsys):
         overrides += ["buffer.capacity=10_000"]  # its file may lie in memory, and takes all of its room at once
     if values["env"]["use"] == "pettingzoo":
         overrides += ["env.kwargs.max_cycles=40", "evaluator.episodes=4", "buffer.minibatch_size=64"]
-    if values["model"].get("use") == "tdmpc2":
-        overrides += ["model.samples=16", "model.prior_samples=2", "model.elites=4", "model.iterations=2"]
+    overrides += FEW_OF_MODEL.get(values["model"].get("use"), ())
     if values["buffer"].get("use") == "rollout-sequences":
         overrides += ["buffer.sequence_length=8"]
     if values["env"]["use"] == "vmas":

@@ -69,15 +69,16 @@ def rlcore(tmp_path, monkeypatch, capsys):
 def few_of(values):
     """Return changes that make a run of a preset short."""
     few = [*(FEW_UPDATES if "total_updates" in values["run"] else FEW), *FEW_OF[values["buffer"].get("use", "rollout")]]
-    if values["env"]["use"] == "torch-envs":  # who stays at the surface of Seaquest plays forever
+    if "evaluator" in values:
         few += ["evaluator.max_episode_steps=20"]
     if values["env"]["use"] == "pettingzoo":
         few += ["collector.frames_per_batch=258"]
     if values.get("collector", {}).get("use", "").startswith("parallel:"):
         few += ["collector.start_method=fork"]  # the server of other workers imports torch once more
+    if values["model"]["use"] == "dreamer":
+        few += ["buffer.sequence_length=8", "buffer.overlap=4"]
     if values["model"]["use"] == "tdmpc2":  # else hundreds of plans in every step of an evaluation
         few += ["model.samples=8", "model.prior_samples=2", "model.elites=2", "model.iterations=1"]
-        few += ["evaluator.max_episode_steps=20"]
     # so few updates that the turn of an optimizer may never come, which is refused
     return few + [f"optimizer.{one['name']}.every=2" for one in values["optimizer"] if one.get("every", 1) > 2]
 
