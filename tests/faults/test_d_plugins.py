@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -104,7 +103,7 @@ def test_d8_a_slow_hook_is_named_in_the_summary_and_the_timings(write_config, cl
     slow = {"use": "testing:faulty", "fault": "sleep", "name": "dawdler"}
     outcome = cli("train", write_config(hook=[slow], logger=[{"use": "csv"}]))
     assert outcome.code == 0
-    assert re.search(r"slow hook        'dawdler' took \d+\.", outcome.out)
+    assert "slow hook        'dawdler' took 0." in outcome.out
     with open("runs/tiny/timings.csv") as stream:
         rows = [line.split(",") for line in stream.read().splitlines()]
     spent = [float(value) for _, key, value in rows if key == "time/hooks/dawdler"]

@@ -151,7 +151,7 @@ def moves_and_group(store, number, deadline, size=3):
 def test_a_rank_of_another_host_that_says_that_it_moves_is_waited_for(store):
     def rank(number):
         group = moving(store, number, deadline=2.0)
-        for _ in range(30 if number == 1 else 0):  # far beyond the deadline
+        for _ in range(36 if number == 1 else 0):  # far beyond the deadline
             time.sleep(0.1)
             group.beat()
         found = [list(numbers) for numbers in group.share([number])]

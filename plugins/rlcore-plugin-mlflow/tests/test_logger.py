@@ -96,7 +96,7 @@ def test_what_was_logged_while_the_server_was_down_is_sent_when_it_is_back(tmp_p
         for step in range(2, 6):
             logger.log_scalar("a", float(step), step)
         logger.flush()
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 1
         deadline = time.monotonic() + 60
         while not logger.error and time.monotonic() < deadline:
             time.sleep(0.1)

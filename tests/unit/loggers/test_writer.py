@@ -194,27 +194,27 @@ def test_draining_a_logger_that_hangs_ends_and_switches_it_off(hanging, caplog):
     writer.write({"x": 1.0}, 1)
     began = time.monotonic()
     writer.drain()
-    assert 0.05 < time.monotonic() - began < 10
+    assert 0.05 < time.monotonic() - began < 2
     assert writer.failures == 3
     assert len(warnings(caplog)) == 1
     assert "logger 'mine' did not answer" in caplog.text
-    for step in range(300):
+    for step in range(50):
         writer.write({"x": 1.0}, step)
     writer.drain()
     assert writer.state_dict() == {"position": None}
     writer.close()
-    assert time.monotonic() - began < 10, "it is waited for only once"
+    assert time.monotonic() - began < 2, "it is waited for only once"
     assert len(warnings(caplog)) == 1
 
 
 def test_a_queue_that_stays_full_switches_the_logger_off(hanging, caplog):
     _, writer = hanging
     began = time.monotonic()
-    for step in range(300):
+    for step in range(50):
         writer.write({"x": 1.0}, step)
     writer.drain()
     writer.close()
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 2
     assert (writer.failures, len(warnings(caplog))) == (3, 1)
 
 
@@ -223,7 +223,7 @@ def test_closing_a_logger_that_hangs_ends_and_leaves_it_behind(hanging, caplog):
     writer.write({"x": 1.0}, 1)
     began = time.monotonic()
     writer.close()
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 2
     assert len(warnings(caplog)) == 1
     assert writer.thread.daemon, "so that it does not hold up the end of the process"
 

@@ -82,7 +82,7 @@ def test_when_the_grace_time_is_over_what_runs_is_interrupted():
 
     with pytest.raises(GraceExpired, match=r"no safe point within 0.05 s of SIGTERM"):
         run()
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 5
     assert [signal.getsignal(number) for number in HANDLED] == before
     assert (signal.getitimer(signal.ITIMER_REAL)[0] > 0) == (alarm > 0)
 
@@ -92,12 +92,13 @@ def test_the_grace_time_counts_from_the_first_signal():
 
     def run():
         with stop_on_signal(lambda reason: None, grace=0.3):
-            while time.monotonic() - began < 20:
+            while time.monotonic() - began < 5:
                 os.kill(os.getpid(), signal.SIGTERM)
                 time.sleep(0.05)
 
     with pytest.raises(GraceExpired, match="of SIGTERM"):
         run()
+    assert time.monotonic() - began < 2
 
 
 def test_a_stop_within_the_grace_time_is_not_interrupted_afterwards():
@@ -134,7 +135,7 @@ def test_a_save_that_moves_may_finish_and_one_that_stands_still_may_not(monkeypa
 
     with pytest.raises(GraceExpired):
         run()
-    assert moves + 0.4 < time.monotonic() - began < 20
+    assert moves + 0.4 < time.monotonic() - began < 5
 
 
 def test_a_sync_in_which_nothing_can_be_seen_to_move_has_its_own_patience(monkeypatch):
