@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from learn import ROOT, TASKS
 from torch import Tensor
-from written_updates import Pair, begin_alike, hand_over, pairs_of_network, print_apart
+from written_updates import Pair, begin_alike, compare, pairs_of_network, print_apart
 
 TASK = "bc-halfcheetah-medium-expert"
 KEYS = ("observation", "action")
@@ -85,14 +85,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--updates", type=int, default=1_000)
     parser.add_argument("--set", action="append", default=[], metavar="K=V", help="override a config key")
-    parser.add_argument("--peers-python", help="interpreter of an environment with d3rlpy")
-    parser.add_argument("--written", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    torch.set_num_threads(1)
-    if args.written:
-        train_peer(torch.load(args.written, weights_only=True))
-        return
-    hand_over(train_here(args.updates, args.set), args.peers_python)
+    compare(parser, lambda args: train_here(args.updates, args.set), lambda args, written: train_peer(written))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from written_updates import (
     KEYS,
     Pair,
     begin_alike,
-    hand_over,
+    compare,
     pairs_of_critics,
     pairs_of_network,
     print_apart,
@@ -90,14 +90,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--updates", type=int, default=50)
     parser.add_argument("--equal-weights", action="store_true", help="take all losses at the weights before the update")
-    parser.add_argument("--peers-python", help="interpreter of an environment with d3rlpy")
-    parser.add_argument("--written", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    torch.set_num_threads(1)
-    if args.written:
-        train_peer(torch.load(args.written, weights_only=True))
-        return
-    hand_over(train_here(args.updates, not args.equal_weights), args.peers_python)
+    compare(
+        parser,
+        lambda args: train_here(args.updates, not args.equal_weights),
+        lambda args, written: train_peer(written),
+    )
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from written_updates import Pair, begin_alike, hand_over, print_apart
+from written_updates import Pair, begin_alike, compare, print_apart
 
 ROOT = Path(__file__).resolve().parents[2]
 KEYS = ("observation", "action", ("next", "observation"), ("next", "reward"), ("next", "done"), "advantage")
@@ -132,14 +132,7 @@ def main() -> None:
     """Train here, and compare in the interpreter of the peers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--iterations", type=int, default=4, help="of 16 updates each")
-    parser.add_argument("--peers-python", help="interpreter of the peers' environment, with MinAtar")
-    parser.add_argument("--written", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    torch.set_num_threads(1)
-    if args.written:
-        train_peer(torch.load(args.written, weights_only=True))
-        return
-    hand_over(train_here(args.iterations), args.peers_python)
+    compare(parser, lambda args: train_here(args.iterations), lambda args, written: train_peer(written))
 
 
 if __name__ == "__main__":

@@ -20,13 +20,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import torch
 from torch import Tensor
 from written_updates import (
     KEYS,
     Pair,
     begin_alike,
-    hand_over,
+    compare,
     pairs_of_critics,
     pairs_of_network,
     print_apart,
@@ -132,21 +131,18 @@ def train_dqn_of_peer(written: dict[str, Any]) -> None:
     print_apart("dqn", written, partial(pairs_of_dqn, model=model))
 
 
+def take_updates_of_peer(args: argparse.Namespace, written: dict[str, Any]) -> None:
+    """Take the same updates with the algorithm that was asked for."""
+    train_dqn_of_peer(written) if args.algorithm == "dqn" else train_peer(args.algorithm, written)
+
+
 def main() -> None:
     """Train here, and compare in the interpreter of the peers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("algorithm", choices=list(OF_ALGORITHM))
     parser.add_argument("--updates", type=int, default=50, help="of DQN a multiple of 128")
     parser.add_argument("--compile", action="store_true", help="compile the update of rlcore")
-    parser.add_argument("--peers-python", help="interpreter of the peers' environment")
-    parser.add_argument("--written", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    torch.set_num_threads(1)
-    if args.written:
-        written = torch.load(args.written, weights_only=True)
-        train_dqn_of_peer(written) if args.algorithm == "dqn" else train_peer(args.algorithm, written)
-        return
-    hand_over(train_here(args.algorithm, args.updates, args.compile), args.peers_python, args.algorithm)
+    compare(parser, lambda args: train_here(args.algorithm, args.updates, args.compile), take_updates_of_peer)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -71,9 +72,27 @@ def print_apart(name: str, written: dict[str, Any], pairs: Callable[[dict[str, T
         print(f"{part:15} apart / moved {apart / moved:.2e}")
 
 
-def hand_over(written: dict[str, Any], peers_python: str | None, *arguments: str) -> None:
-    """Run the same script in the interpreter of the peers, with `--written` and the file of what was written."""
+def compare(
+    parser: argparse.ArgumentParser,
+    train_here: Callable[[argparse.Namespace], dict[str, Any]],
+    train_peer: Callable[[argparse.Namespace, dict[str, Any]], None],
+) -> None:
+    """Train here, and compare in the interpreter of the peers, in which the same script runs once more.
+
+    Args:
+        parser: has the arguments of the script.
+        train_here: returns what a run wrote down.
+        train_peer: takes the same updates with the other library, and prints how the two compare.
+    """
+    parser.add_argument("--peers-python", help="interpreter of an environment with the other library")
+    parser.add_argument("--written", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    if args.written:
+        train_peer(args, torch.load(args.written, weights_only=True))
+        return
+    written = train_here(args)
     with tempfile.TemporaryDirectory() as folder:
         file = str(Path(folder) / "updates.pt")
         torch.save(written, file)
-        subprocess.run([peers_python or sys.executable, sys.argv[0], *arguments, "--written", file], check=True)
+        subprocess.run([args.peers_python or sys.executable, *sys.argv, "--written", file], check=True)
