@@ -13,19 +13,20 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from learn import ROOT, TASKS
 from torch import Tensor
 from written_updates import Pair, begin_alike, compare, pairs_of_network, print_apart
 
 TASK = "bc-halfcheetah-medium-expert"
 KEYS = ("observation", "action")
 HERE = Path(__file__).resolve().parent
+TABLE = HERE / "table" / "offline.toml"
 
 
 def train_here(updates: int, changes: list[str]) -> dict[str, Any]:
@@ -33,9 +34,11 @@ def train_here(updates: int, changes: list[str]) -> dict[str, Any]:
     from rlcore import build, load_config
     from rlcore.buffers import Minibatch
 
-    config, settings = TASKS[TASK]
+    task = tomllib.loads(TABLE.read_text())["task"][TASK]
+    method, data = task["method"]["rlcore"], (TABLE.parent / task["data"]).resolve()
     length = (f"buffer.updates_per_iteration={updates}", f"run.total_updates={updates}", "learner.compile=false")
-    trainer = build(load_config(ROOT / config, [*settings, *length, *changes]), write=False).trainer
+    settings = [*method["set"], f"buffer.path='{data}'", *length, *changes]
+    trainer = build(load_config(TABLE.parent / method["config"], settings), write=False).trainer
     model = trainer.model.double()
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     minibatches: list[dict[Any, Tensor]] = []
